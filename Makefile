@@ -1,0 +1,37 @@
+# Two commands matter: `make demo` and `make test`. Each sets itself up in .venv first; a second call reuses it.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test setup lock clean
+
+demo: setup
+	$(BIN)/alma demo
+
+test: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+setup: $(READY)
+
+# Made last, so that an interrupted set-up is done again.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "alma needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $(READY)
+
+# Pin the newest versions that fit pyproject.toml, for every Python and platform we support.
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet uv
+	.venv-lock/bin/uv pip compile --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--upgrade --all-extras --custom-compile-command "make lock" \
+		--output-file requirements.lock pyproject.toml requirements.build
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv .venv-lock runs demo

@@ -1,0 +1,3 @@
+from alma.cli import main
+
+main()

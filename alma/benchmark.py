@@ -1,0 +1,95 @@
+"""How fast things run here. Every figure comes from this machine, now; nothing is remembered."""
+
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+
+from alma import runtime
+from alma.rollout import Environments, advance, choose_uniformly, start
+from alma.task import Task, View
+
+BATCH_SIZES = (8, 64, 256, 1024)
+
+
+def benchmark_environment(
+    task: Task, steps: int = 200, repeats: int = 7, report: Callable[[str], None] = print
+) -> dict:
+    """Environment steps per second: random available actions, restarts and the whole view included."""
+    batches = []
+    for size in BATCH_SIZES:
+        report(f"{task.spec.name}: {size} environments")
+        batches.append(_time_batch(task, size, steps, repeats))
+    best = max(batches, key=lambda batch: batch["steps_per_second"])
+    return {
+        "task": task.spec.name,
+        "steps_per_second": best["steps_per_second"],
+        "best_batch": best["environments"],
+        "batches": batches,
+        "state_bytes": tree_bytes(jax.eval_shape(task.reset, jax.random.key(0))),
+        "view_bytes": tree_bytes(jax.eval_shape(lambda key: task.view(task.reset(key)), jax.random.key(0))),
+        "compile_seconds": best["compile_seconds"],
+        "peak_memory_mb": peak_memory_mb(),
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+    }
+
+
+def _time_batch(task: Task, environments: int, steps: int, repeats: int) -> dict[str, Any]:
+    init = jax.jit(partial(_begin, task, environments))
+    run = jax.jit(partial(_run_random, task, steps), donate_argnums=0)
+    carry = init(jax.random.key(0))
+    began = time.perf_counter()
+    with runtime.no_compilation_cache():
+        compiled = run.lower(carry).compile()
+    compile_seconds = time.perf_counter() - began
+    carry = jax.block_until_ready(compiled(carry))  # touch the memory once
+    rates = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        carry = jax.block_until_ready(compiled(carry))
+        rates.append(environments * steps / (time.perf_counter() - began))
+    return {
+        "environments": environments,
+        "steps_per_second": round(statistics.median(rates)),
+        "slowest": round(min(rates)),
+        "fastest": round(max(rates)),
+        "compile_seconds": round(compile_seconds, 2),
+    }
+
+
+Carry = tuple[jax.Array, Environments, View]
+
+
+def _begin(task: Task, count: int, key: jax.Array) -> Carry:
+    environments = start(task, key, count)
+    return key, environments, jax.vmap(task.view)(environments.state)
+
+
+def _run_random(task: Task, steps: int, carry: Carry) -> Carry:
+    """The view is carried along, so that all of it has to be computed at every step."""
+
+    def body(carry: Carry, _: None) -> tuple[Carry, None]:
+        key, environments, view = carry
+        key, action_key, step_key = jax.random.split(key, 3)
+        actions = choose_uniformly(action_key, view.available)
+        environments = advance(task, step_key, environments, actions)[0]
+        return (key, environments, jax.vmap(task.view)(environments.state)), None
+
+    return jax.lax.scan(body, carry, length=steps)[0]
+
+
+def tree_bytes(tree: Any) -> int:
+    """Bytes of all arrays of a tree."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def peak_memory_mb() -> int:
+    """The most memory this process has held so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (2**20 if sys.platform == "darwin" else 2**10))

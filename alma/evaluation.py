@@ -1,0 +1,216 @@
+"""Playing whole episodes, and what they amount to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+from scipy.stats import binomtest
+
+from alma.allocation import Allocator
+from alma.rollout import choose_uniformly, decision_due, select
+from alma.task import NOBODY, Actions, Allocation, Task, View, available_under, team_size
+
+Policy: TypeAlias = Callable[[PRNGKeyArray, Any, View, Allocation], Actions]
+"""(key, state, view, allocation) -> actions, made at every step."""
+
+
+def policy_by_name(task: Task, name: str) -> Policy:
+    """One of the task's scripted policies, or `random`."""
+    if name == "random":
+        return partial(random_policy, task)
+    script = task.policies.get(name)
+    if script is None:
+        raise ValueError(f"unknown policy {name!r}: choose from {', '.join(['random', *task.policies])}")
+    return lambda key, state, view, allocation: script(key, state, allocation)
+
+
+def random_policy(task: Task, key: PRNGKeyArray, state: Any, view: View, allocation: Allocation) -> Actions:
+    """A random available action for every agent."""
+    available = available_under(view, allocation) if task.spec.mask_subtask_actions else view.available
+    return choose_uniformly(key, available)
+
+
+@dataclass(frozen=True)
+class Players:
+    """Everything that decides in a task: actors, an allocator, and how often it allocates anew."""
+
+    policy: Policy
+    allocator: Allocator
+    period: int = 5
+
+    def __post_init__(self) -> None:
+        if self.period < 1:
+            raise ValueError(f"the allocation period must be at least 1 step, not {self.period}")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Episode:
+    """An episode under way. It stands still once it is over."""
+
+    key: PRNGKeyArray
+    state: Any
+    allocation: Allocation
+    since_decision: Int[Array, ""]
+    active: Bool[Array, "M"]
+    """Active subtasks at the last step, to notice that one finished or appeared."""
+    done: Bool[Array, ""]
+    success: Bool[Array, ""]
+    total: Float[Array, ""]
+    """The return: rewards added up, undiscounted."""
+    length: Int[Array, ""]
+    metrics: dict[str, Float[Array, ""]]
+
+
+def begin(task: Task, players: Players, key: PRNGKeyArray) -> Episode:
+    """Draw an initial state; the first step will allocate."""
+    reset_key, key = jax.random.split(key)
+    state = task.reset(reset_key)
+    actions = jnp.zeros(task.spec.agents, jnp.int32)
+    outcome = jax.eval_shape(task.step, key, state, actions)[1]
+    return Episode(
+        key=key,
+        state=state,
+        allocation=jnp.full(task.spec.agents, NOBODY, jnp.int32),
+        since_decision=jnp.int32(players.period),
+        active=jnp.zeros(task.spec.subtasks, bool),
+        done=jnp.asarray(False),
+        success=jnp.asarray(False),
+        total=jnp.float32(0),
+        length=jnp.int32(0),
+        metrics={name: jnp.zeros(value.shape, value.dtype) for name, value in outcome.metrics.items()},
+    )
+
+
+def allocate(players: Players, episode: Episode, view: View) -> Episode:
+    """Renew the allocation if a decision is due."""
+    key, allocation_key = jax.random.split(episode.key)
+    due = decision_due(episode.since_decision, players.period, episode.active, view.active)
+    fresh = players.allocator(allocation_key, episode.state, view, episode.allocation)
+    return replace(
+        episode,
+        key=key,
+        allocation=jnp.where(due, fresh, episode.allocation),
+        since_decision=jnp.where(due, 0, episode.since_decision),
+        active=view.active,
+    )
+
+
+def play_step(task: Task, players: Players, episode: Episode) -> tuple[Episode, Allocation]:
+    """One step of an episode, and the allocation it was made under."""
+    view = task.view(episode.state)
+    allocated = allocate(players, episode, view)
+    key, action_key, step_key = jax.random.split(allocated.key, 3)
+    actions = players.policy(action_key, allocated.state, view, allocated.allocation)
+    state, outcome = task.step(step_key, allocated.state, actions)
+    played = Episode(
+        key=key,
+        state=state,
+        allocation=allocated.allocation,
+        since_decision=allocated.since_decision + 1,
+        active=allocated.active,
+        done=outcome.done,
+        success=outcome.success,
+        total=allocated.total + outcome.reward,
+        length=allocated.length + 1,
+        metrics={name: allocated.metrics[name] + value for name, value in outcome.metrics.items()},
+    )
+    return select(episode.done, episode, played), allocated.allocation
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a number of episodes came to, one row each."""
+
+    success: Bool[np.ndarray, "N"]
+    total: Float[np.ndarray, "N"]
+    length: Int[np.ndarray, "N"]
+    team_size: Int[np.ndarray, "N"]
+    metrics: dict[str, Float[np.ndarray, "N"]]
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _play_batch(task: Task, players: Players, keys: Key[Array, "N"]) -> tuple[Episode, Int[Array, "N"]]:
+    episodes = jax.vmap(partial(begin, task, players))(keys)
+    sizes = jax.vmap(lambda state: team_size(task.view(state), task.spec.agents))(episodes.state)
+    advance = jax.vmap(lambda episode: play_step(task, players, episode)[0])
+    return jax.lax.while_loop(lambda episode: ~jnp.all(episode.done), advance, episodes), sizes
+
+
+def play_episodes(
+    task: Task,
+    players: Players,
+    episodes: int,
+    seed: int = 0,
+    parallel: int = 256,
+    on_progress: Callable[[int, Results], None] | None = None,
+) -> Results:
+    """Play whole episodes, `parallel` at a time. Episode i of a seed is the same whatever the batch."""
+    if episodes < 1:
+        raise ValueError(f"episodes must be at least 1, not {episodes}")
+    parallel = min(parallel, episodes)
+    keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(-(-episodes // parallel) * parallel))
+    batches: list[Results] = []
+    for first in range(0, episodes, parallel):
+        played, sizes = _play_batch(task, players, keys[first : first + parallel])
+        rows = slice(min(parallel, episodes - first))
+        fields = jax.device_get((played.success, played.total, played.length, sizes, played.metrics))
+        batches.append(Results(*jax.tree.map(itemgetter(rows), fields)))
+        if on_progress:
+            on_progress(first + len(batches[-1].success), join(batches))
+    return join(batches)
+
+
+def join(parts: list[Results]) -> Results:
+    """Put the rows of several results together."""
+    columns = [(part.success, part.total, part.length, part.team_size, part.metrics) for part in parts]
+    return Results(*jax.tree.map(lambda *column: np.concatenate(column), *columns))
+
+
+def record_episode(task: Task, players: Players, seed: int = 0) -> tuple[list[Any], list[Allocation], Episode]:
+    """Play one episode and keep what it looked like: its states, and the allocation made in each.
+
+    The last state is the one after the last step; it is shown under the last allocation.
+    """
+
+    @jax.jit
+    def run(key: PRNGKeyArray) -> tuple[Episode, tuple[Any, Int[Array, "T A"]]]:
+        def body(episode: Episode, _: None) -> tuple[Episode, tuple[Any, Allocation]]:
+            after, allocation = play_step(task, players, episode)
+            return after, (episode.state, allocation)
+
+        return jax.lax.scan(body, begin(task, players, key), length=task.spec.max_steps)
+
+    last, (states, allocations) = jax.device_get(run(jax.random.fold_in(jax.random.key(seed), 0)))
+    length = int(last.length)
+    frames = [jax.tree.map(itemgetter(t), states) for t in range(length)]
+    return [*frames, last.state], [*allocations[:length], last.allocation], last
+
+
+def summarise(results: Results) -> dict[str, Any]:
+    """The figures of a set of episodes, ready for JSON; rates with their 95 % intervals."""
+    sizes = {int(size): results.success[results.team_size == size] for size in np.unique(results.team_size)}
+    return {
+        **success_rate(results.success),
+        "mean_return": float(np.mean(results.total)),
+        "mean_length": float(np.mean(results.length)),
+        **{f"mean_{name}": float(np.mean(values)) for name, values in results.metrics.items()},
+        "by_team_size": {str(size): success_rate(success) for size, success in sizes.items()},
+    }
+
+
+def success_rate(success: Bool[np.ndarray, "N"]) -> dict[str, Any]:
+    """A success rate with its 95 % Wilson interval."""
+    test = binomtest(int(np.sum(success)), len(success))
+    interval = test.proportion_ci(confidence_level=0.95, method="wilson")
+    return {
+        "episodes": len(success),
+        "success_rate": float(np.mean(success)),
+        "interval": [float(interval.low), float(interval.high)],
+    }

@@ -1,0 +1,53 @@
+"""Tasks by name."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from alma.task import Task
+from alma.tasks.save_the_city import Rules, SaveTheCity
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """How to build a task: a frozen dataclass of options, and what makes a task of them."""
+
+    options: type
+    build: Callable[[Any], Task]
+
+
+_tasks: dict[str, Entry] = {"save-the-city": Entry(Rules, SaveTheCity)}
+
+
+def register(name: str, options: type, build: Callable[[Any], Task]) -> None:
+    """Make a task known under a name: `build(options(**chosen))` makes it."""
+    if name in _tasks:
+        raise ValueError(f"a task named {name!r} exists already: choose another name")
+    if not dataclasses.is_dataclass(options):
+        raise ValueError(f"the options of a task must be a dataclass, not {options!r}")
+    _tasks[name] = Entry(options, build)
+
+
+def task_names() -> list[str]:
+    return sorted(_tasks)
+
+
+def option_fields(name: str) -> tuple[dataclasses.Field, ...]:
+    """The options a task takes."""
+    return dataclasses.fields(_entry(name).options)
+
+
+def make(name: str, **options: Any) -> Task:
+    """Build a task by name, with any of its options changed."""
+    entry = _entry(name)
+    valid = [field.name for field in option_fields(name)]
+    unknown = sorted(set(options) - set(valid))
+    if unknown:
+        raise ValueError(f"{name} has no option {', '.join(unknown)}: choose from {', '.join(valid)}")
+    return entry.build(entry.options(**options))
+
+
+def _entry(name: str) -> Entry:
+    if name not in _tasks:
+        raise ValueError(f"unknown task {name!r}: choose from {', '.join(task_names())}")
+    return _tasks[name]

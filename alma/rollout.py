@@ -1,0 +1,99 @@
+"""Running a task: random choices, decision points, and parallel environments that reset themselves."""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, PRNGKeyArray
+
+from alma.task import Outcome, Task
+
+Tree = TypeVar("Tree")
+
+
+def choose_uniformly(key: PRNGKeyArray, allowed: Bool[Array, "*batch N"]) -> Int[Array, "*batch"]:
+    """The index of one allowed item a row, each with equal chance; -1 where a row allows none.
+
+    One draw a row: cheaper than a categorical, which takes one for every item.
+    """
+    count = jnp.sum(allowed, axis=-1)
+    draw = jax.random.uniform(key, count.shape)
+    nth = jnp.minimum(jnp.floor(draw * count).astype(jnp.int32), count - 1)
+    choice = jnp.argmax(jnp.cumsum(allowed, axis=-1) > nth[..., None], axis=-1)
+    return jnp.where(count > 0, choice, -1)
+
+
+def decision_due(
+    steps_since: Int[Array, ""], period: int, active_before: Bool[Array, "M"], active: Bool[Array, "M"]
+) -> Bool[Array, ""]:
+    """Whether to allocate anew: after `period` steps, and whenever a subtask finishes or appears."""
+    return (steps_since >= period) | jnp.any(active_before != active)
+
+
+def select(condition: Bool[Array, "*batch"], yes: Tree, no: Tree) -> Tree:
+    """Choose between two trees, row by row where the condition has rows."""
+
+    def pick(a: Array, b: Array) -> Array:
+        shape = condition.shape + (1,) * (a.ndim - condition.ndim)
+        return jnp.where(condition.reshape(shape), a, b)
+
+    return jax.tree.map(pick, yes, no)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Environments:
+    """N environments that run side by side; each has its next initial state in store."""
+
+    state: Any
+    """Task states, N rows."""
+    spare: Any
+    """Initial states, N rows: where each environment goes on when its episode is over."""
+    spare_used: Bool[Array, "N"]
+
+
+def start(task: Task, key: PRNGKeyArray, count: int) -> Environments:
+    """Begin an episode in each of `count` environments."""
+    first, second = jax.random.split(key)
+    reset = jax.vmap(task.reset)
+    return Environments(
+        state=reset(jax.random.split(first, count)),
+        spare=reset(jax.random.split(second, count)),
+        spare_used=jnp.zeros(count, bool),
+    )
+
+
+def advance(
+    task: Task, key: PRNGKeyArray, environments: Environments, actions: Int[Array, "N A"]
+) -> tuple[Environments, Any, Outcome]:
+    """Step every environment and restart the finished ones.
+
+    Returns the environments, the states they reached before any restart, and the outcomes.
+    """
+    step_key, reset_key = jax.random.split(key)
+    count = actions.shape[0]
+    reached, outcome = jax.vmap(task.step)(jax.random.split(step_key, count), environments.state, actions)
+    restarted = _restart(task, reset_key, environments, reached, outcome.done)
+    return restarted, reached, outcome
+
+
+def _restart(
+    task: Task, key: PRNGKeyArray, environments: Environments, reached: Any, done: Bool[Array, "N"]
+) -> Environments:
+    """Move finished environments on to their spare states.
+
+    Drawing an initial state in every environment at every step would cost as much as stepping. Spares are
+    drawn all together, only when one is needed a second time, and none is handed out twice.
+    """
+    exhausted = jnp.any(done & environments.spare_used)
+    spare = jax.lax.cond(
+        exhausted,
+        lambda: jax.vmap(task.reset)(jax.random.split(key, done.shape[0])),
+        lambda: environments.spare,
+    )
+    return Environments(
+        state=select(done, spare, reached),
+        spare=spare,
+        spare_used=(environments.spare_used & ~exhausted) | done,
+    )

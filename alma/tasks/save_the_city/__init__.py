@@ -1,0 +1,65 @@
+"""SaveTheCity: agents of three kinds put out fires and rebuild a burning city."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from jaxtyping import PRNGKeyArray
+
+from alma.task import Actions, Allocation, Outcome, Task, TaskSpec, View
+from alma.tasks.save_the_city import dynamics, heuristics, scenarios
+from alma.tasks.save_the_city import view as seeing
+from alma.tasks.save_the_city.dynamics import State
+from alma.tasks.save_the_city.rules import Action, Rules
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["Action", "Rules", "SaveTheCity", "State"]
+
+
+@dataclass(frozen=True)
+class SaveTheCity(Task[State]):
+    """The paper's first environment; every building is a subtask."""
+
+    rules: Rules = field(default_factory=Rules)
+
+    @property
+    def spec(self) -> TaskSpec:
+        return TaskSpec(
+            name="save-the-city",
+            agents=self.rules.max_agents,
+            entities=self.rules.max_agents + self.rules.max_buildings,
+            subtasks=self.rules.max_buildings,
+            actions=tuple(action.name.lower().replace("_", " ") for action in Action),
+            features=seeing.feature_names(self.rules),
+            relations=seeing.RELATIONS,
+            max_steps=self.rules.max_steps,
+            mask_subtask_actions=False,
+        )
+
+    def reset(self, key: PRNGKeyArray) -> State:
+        return scenarios.draw_scenario(self.rules, key)
+
+    def step(self, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:
+        return dynamics.step(self.rules, key, state, actions)
+
+    def view(self, state: State) -> View:
+        return seeing.view(self.rules, state)
+
+    @property
+    def heuristics(self) -> Mapping[str, Callable[[State], Allocation]]:
+        return {
+            "nearest-useful": heuristics.nearest_useful,
+            "most-urgent": partial(heuristics.most_urgent, self.rules),
+        }
+
+    @property
+    def policies(self) -> Mapping[str, Callable[[PRNGKeyArray, State, Allocation], Actions]]:
+        return {"scripted": partial(heuristics.scripted_actions, self.rules)}
+
+    def draw(self, state: State, allocation: Allocation, caption: str = "") -> "Image":
+        from alma.tasks.save_the_city import drawing  # only who draws needs the drawing library
+
+        return drawing.draw(self.rules, state, allocation, caption)

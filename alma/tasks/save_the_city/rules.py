@@ -1,0 +1,166 @@
+"""Every constant of SaveTheCity, in one frozen dataclass."""
+
+import dataclasses
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class AgentType(IntEnum):
+    """Who walks the city."""
+
+    FIREFIGHTER = 0
+    BUILDER = 1
+    GENERALIST = 2
+
+
+class BuildingType(IntEnum):
+    """How a building takes fire."""
+
+    FAST = 0
+    """Burns fast, catches fire seldom."""
+    SLOW = 1
+    """Burns slowly, catches fire often."""
+
+
+class Action(IntEnum):
+    """What an agent can do. `FAR` moves go two cells; they and `FREEZE` are for generalists."""
+
+    STAY = 0
+    NORTH = 1
+    EAST = 2
+    SOUTH = 3
+    WEST = 4
+    FAR_NORTH = 5
+    FAR_EAST = 6
+    FAR_SOUTH = 7
+    FAR_WEST = 8
+    FIGHT = 9
+    BUILD = 10
+    FREEZE = 11
+
+
+ABSENT = -1
+"""The type of an agent or building slot that this episode does not use."""
+
+SITE_SPACING = 3
+"""Sites lie so far apart that a cell is next to one building at most; the rules rely on it."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a game of SaveTheCity. Pairs of a number per type follow the order of the type's enum."""
+
+    agents: int | tuple[int, int] = (2, 5)
+    """Team size: a number, or the smallest and the largest. There is one building more than agents."""
+    grid_size: int = 16
+    """Cells along one side of the map; even."""
+    max_steps: int = 150
+    """The time limit; reaching it truncates the episode."""
+
+    low_health: tuple[float, float] = (0.25, 0.4)
+    """A building starts with health from this range or, with equal chance, from `high_health`."""
+    high_health: tuple[float, float] = (0.6, 0.75)
+    start_on_fire: float = 0.4
+    """Chance of a building to burn at the start."""
+    burn_rate: tuple[float, float] = (1.0, 0.5)
+    """How fast fire eats a fast and a slow building."""
+    fast_interval: tuple[int, int] = (60, 80)
+    """A fast building catches fire once in so many steps (smallest, largest)."""
+    slow_interval: tuple[int, int] = (10, 30)
+
+    fire_growth: float = 1.1
+    """A fire nobody fights grows by this factor each step, up to strength 1."""
+    fire_damage: float = 0.035
+    """Health that a fire of strength 1 takes in a step, at burn rate 1."""
+    fight_power: float = 0.25
+    """Strength that an agent of speed 1 takes from a fire in a step."""
+    fight_speed: tuple[float, float, float] = (1.0, 0.05, 0.0)
+    build_power: float = 0.125
+    """Health that an agent of speed 1 gives to a building in a step."""
+    build_speed: tuple[float, float, float] = (0.05, 1.0, 0.0)
+    help_speed: float = 0.45
+    """Speed that a generalist adds, once, to a builder that fights or a firefighter that builds beside it."""
+
+    health_reward: float = 10.0
+    extinguish_reward: float = 0.5
+    burn_down_reward: float = -20.0
+    complete_reward: float = 1.0
+    """For a completed building, in the global reward."""
+    complete_subtask_reward: float = 20.0
+    """For a completed building, in its own reward."""
+    solve_reward: float = 20.0
+    """For a city with every building complete, in the global reward."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, list):  # as JSON and the command line give them
+                object.__setattr__(self, field.name, tuple(value))
+        self._check_sizes()
+        self._check_numbers()
+
+    @property
+    def team_sizes(self) -> tuple[int, int]:
+        """The smallest and the largest team."""
+        return self.agents if isinstance(self.agents, tuple) else (self.agents, self.agents)
+
+    @property
+    def max_agents(self) -> int:
+        return self.team_sizes[1]
+
+    @property
+    def max_buildings(self) -> int:
+        return self.max_agents + 1
+
+    @property
+    def site_coordinates(self) -> tuple[int, ...]:
+        """Where sites lie, along either axis: every site has all four neighbours on the map."""
+        return tuple(range(1, self.grid_size - 1, SITE_SPACING))
+
+    @property
+    def reward_scale(self) -> float:
+        """Brings the best episode of the largest team to about 20: 5 per building for its health."""
+        return 20 / (self.max_buildings * (5 + self.complete_reward) + self.solve_reward)
+
+    def _check_sizes(self) -> None:
+        if not isinstance(self.grid_size, int) or self.grid_size % 2 or not 6 <= self.grid_size <= 126:
+            raise ValueError(f"grid_size must be an even number from 6 to 126, not {self.grid_size!r}")
+        sites = len(self.site_coordinates) ** 2
+        sizes = self.agents if isinstance(self.agents, tuple) else (self.agents, self.agents)
+        if len(sizes) != 2 or not all(type(n) is int for n in sizes) or not 2 <= sizes[0] <= sizes[1] <= sites - 1:
+            raise ValueError(
+                f"agents must be a team size, or a pair (smallest, largest), from 2 to {sites - 1} "
+                f"({sites} sites, one building more than agents), not {self.agents!r}"
+            )
+        if type(self.max_steps) is not int or not 1 <= self.max_steps <= 32_000:
+            raise ValueError(f"max_steps must be a whole number from 1 to 32000, not {self.max_steps!r}")
+
+    def _check_numbers(self) -> None:
+        for name, length in {
+            "low_health": 2,
+            "high_health": 2,
+            "burn_rate": 2,
+            "fast_interval": 2,
+            "slow_interval": 2,
+            "fight_speed": 3,
+            "build_speed": 3,
+        }.items():
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or len(value) != length:
+                raise ValueError(f"{name} must hold {length} numbers, not {value!r}")
+        for name in ("low_health", "high_health"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high < 1:
+                raise ValueError(f"{name} must be (low, high) with 0 < low <= high < 1, not {(low, high)}")
+        for name in ("fast_interval", "slow_interval"):
+            low, high = getattr(self, name)
+            if type(low) is not int or type(high) is not int or not 1 <= low <= high <= 32_000:
+                raise ValueError(f"{name} must be whole numbers (low, high) from 1 to 32000, not {(low, high)}")
+        if not 0 <= self.start_on_fire <= 1:
+            raise ValueError(f"start_on_fire is a chance, from 0 to 1, not {self.start_on_fire}")
+        if self.fire_growth < 1:
+            raise ValueError(f"fire_growth must be at least 1, not {self.fire_growth}")
+        for name in ("burn_rate", "fire_damage", "fight_power", "fight_speed", "build_power", "build_speed"):
+            value = getattr(self, name)
+            if any(number < 0 for number in (value if isinstance(value, tuple) else (value,))):
+                raise ValueError(f"{name} must not be negative, not {value}")

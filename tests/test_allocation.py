@@ -1,0 +1,49 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import alma
+from alma import NOBODY
+from alma.allocation import allocator_by_name, heuristic, uniform
+from alma.tasks.save_the_city import SaveTheCity
+
+TASK = alma.make("save-the-city")
+STATE = TASK.reset(jax.random.key(3))
+VIEW = TASK.view(STATE)
+BEFORE = jnp.full(5, NOBODY)
+
+
+def test_uniform_covers_the_active_subtasks_and_leaves_the_absent_alone():
+    allocate = jax.jit(jax.vmap(lambda key: uniform(key, STATE, VIEW, BEFORE)))
+    draws = np.asarray(allocate(jax.random.split(jax.random.key(0), 2000)))
+    present = np.asarray(VIEW.present[:5])
+    assert (draws[:, ~present] == NOBODY).all()
+    for agent in np.flatnonzero(present):
+        assert set(draws[:, agent]) == set(np.flatnonzero(VIEW.active))
+
+
+@pytest.mark.parametrize("name", ["heuristic", "heuristic:nearest-useful"])
+def test_the_first_heuristic_is_the_default(name):
+    allocation = allocator_by_name(TASK, name)(jax.random.key(0), STATE, VIEW, BEFORE)
+    assert allocation.tolist() == TASK.heuristics["nearest-useful"](STATE).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("heuristic:best", "no heuristic 'best': choose from nearest-useful, most-urgent"),
+        ("greedy", "unknown allocation 'greedy': choose from random, heuristic, heuristic:nearest-useful"),
+    ],
+)
+def test_unknown_allocators_are_answered_with_the_valid_ones(name, message):
+    with pytest.raises(ValueError, match=message):
+        allocator_by_name(TASK, name)
+
+
+def test_a_task_without_heuristics_says_so():
+    class Plain(SaveTheCity):
+        heuristics = {}  # noqa: RUF012
+
+    with pytest.raises(ValueError, match="has no heuristic allocation"):
+        heuristic(Plain())

@@ -1,0 +1,20 @@
+import jax.numpy as jnp
+
+import alma
+from alma import benchmark
+
+
+def test_the_environment_benchmark_reports_every_batch_size(monkeypatch):
+    monkeypatch.setattr(benchmark, "BATCH_SIZES", (2, 3))
+    lines = []
+    result = benchmark.benchmark_environment(alma.make("save-the-city"), steps=3, repeats=2, report=lines.append)
+    rates = {batch["environments"]: batch["steps_per_second"] for batch in result["batches"]}
+    assert set(rates) == {2, 3}
+    assert result["steps_per_second"] == max(rates.values()) == rates[result["best_batch"]] > 0
+    assert result["state_bytes"] == 107
+    assert result["compile_seconds"] > 0
+    assert len(lines) == 2
+
+
+def test_bytes_of_a_tree():
+    assert benchmark.tree_bytes({"a": jnp.zeros((2, 3)), "b": jnp.zeros(5, jnp.int8)}) == 29
