@@ -180,8 +180,8 @@ def record_episode(task: Task, players: Players, seed: int = 0) -> tuple[list[An
     """
 
     @jax.jit
-    def run(key: PRNGKeyArray) -> tuple[Episode, tuple[Any, Int[Array, "T A"]]]:
-        def body(episode: Episode, _: None) -> tuple[Episode, tuple[Any, Allocation]]:
+    def run(key: PRNGKeyArray) -> tuple[Episode, Any]:
+        def body(episode: Episode, _: None) -> tuple[Episode, Any]:
             after, allocation = play_step(task, players, episode)
             return after, (episode.state, allocation)
 

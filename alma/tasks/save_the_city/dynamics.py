@@ -113,8 +113,13 @@ def _free_moves(rules: Rules, state: State) -> Bool[Array, "A 8"]:
     """Moves whose destination is on the map and empty. What lies between does not matter."""
     destination = state.agent_position[:, None, :] + STRIDES
     on_map = jnp.all((destination >= 0) & (destination < rules.grid_size), axis=-1)
-    hits = jnp.all(offsets(state)[:, None, :, :] == STRIDES[None, :, None, :], axis=-1)
+    # One number for each offset, so that comparing takes half the work.
+    hits = _code(offsets(state))[:, None, :] == _code(STRIDES)[None, :, None]
     return on_map & ~jnp.any(hits & state.present, axis=-1)
+
+
+def _code(offset: Int8[Array | np.ndarray, "*n 2"]) -> Int16[Array | np.ndarray, "*n"]:
+    return offset[..., 0].astype(np.int16) * np.int16(256) + offset[..., 1]
 
 
 def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:

@@ -1,5 +1,7 @@
 """What agents see of a city: everything, as features of entities and as relations between agents and entities."""
 
+from functools import lru_cache
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -60,16 +62,30 @@ def view(rules: Rules, state: State) -> View:
 
 
 def _entities(rules: Rules, state: State, available: Bool[Array, "A 12"]) -> Float[Array, "E F"]:
-    kind = jnp.concatenate([state.agent_type + len(BuildingType), state.building_type])
-    cells = np.arange(rules.grid_size)
-    x, y = state.position[:, :1], state.position[:, 1:]
-    common = [kind[:, None] == np.arange(len(BuildingType) + len(AgentType)), x == cells, y == cells]
-    common += [x / rules.grid_size, y / rules.grid_size]
-    work = _building_features(rules, state)
-    for_agents = jnp.pad(available, ((0, rules.max_buildings), (0, 0)))
-    for_buildings = jnp.pad(work, ((rules.max_agents, 0), (0, 0)))
-    features = jnp.concatenate([part.astype(jnp.float32) for part in [*common, for_agents, for_buildings]], axis=1)
-    return jnp.where(state.present[:, None], features, 0)
+    kind = jnp.concatenate([state.agent_type + len(BuildingType), state.building_type]).astype(jnp.int32)
+    x, y = state.position[:, 0].astype(jnp.int32), state.position[:, 1].astype(jnp.int32)
+    cell = jnp.where(state.present, (kind * rules.grid_size + x) * rules.grid_size + y, -1)
+    what_and_where = jnp.asarray(_place_table(rules))[cell]
+    work = jnp.where(state.building_present[:, None], _building_features(rules, state), 0)
+    can = jnp.pad(available.astype(jnp.float32), ((0, rules.max_buildings), (0, 0)))
+    return jnp.concatenate([what_and_where, can, jnp.pad(work, ((rules.max_agents, 0), (0, 0)))], axis=1)
+
+
+@lru_cache
+def _place_table(rules: Rules) -> np.ndarray:
+    """The features of a type at a place, (types * grid * grid + 1) x features; the last row is for the absent.
+
+    Looking rows up is several times faster than comparing and concatenating: it is what views spend most on.
+    """
+    size, types = rules.grid_size, len(BuildingType) + len(AgentType)
+    kind, x, y = (axis.ravel() for axis in np.meshgrid(np.arange(types), *[np.arange(size)] * 2, indexing="ij"))
+    columns = [np.eye(types)[kind], np.eye(size)[x], np.eye(size)[y], x[:, None] / size, y[:, None] / size]
+    return _with_zero_row(columns)
+
+
+def _with_zero_row(columns: list[np.ndarray]) -> np.ndarray:
+    table = np.concatenate(columns, axis=1)
+    return np.pad(table, ((0, 1), (0, 0))).astype(np.float32)
 
 
 def _building_features(rules: Rules, state: State) -> Float[Array, "B 7"]:
@@ -100,20 +116,23 @@ def _targets(state: State, available: Bool[Array, "A 12"]) -> Int[Array, "A 12"]
 
 
 def _relations(rules: Rules, state: State) -> Float[Array, "A E R"]:
-    offset = offsets(state)
-    distance = jnp.sum(jnp.abs(offset), axis=-1, keepdims=True)
-    speed = jnp.where(state.agent_type == AgentType.GENERALIST, 2, 1)[:, None, None]
-    steps = jnp.maximum(distance - 1 + speed - 1, 0) // speed
-    near = jnp.clip(offset, -NEAR, NEAR)
-    cells = np.arange(-NEAR, NEAR + 1)
-    columns = [
-        offset / rules.grid_size,
-        distance / (2 * rules.grid_size),
-        distance == 1,
-        steps / rules.grid_size,
-        near[..., :1] == cells,
-        near[..., 1:] == cells,
-    ]
-    relations = jnp.concatenate([column.astype(jnp.float32) for column in columns], axis=-1)
+    """Relations depend on the offset and on the agent's speed alone, so they are looked up."""
+    reach = rules.grid_size - 1
+    offset = offsets(state).astype(jnp.int32) + reach
+    fast = (state.agent_type == AgentType.GENERALIST).astype(jnp.int32)[:, None]
+    row = (fast * (2 * reach + 1) + offset[..., 0]) * (2 * reach + 1) + offset[..., 1]
     both = state.agent_present[:, None] & state.present[None, :]
-    return jnp.where(both[:, :, None], relations, 0)
+    return jnp.asarray(_relation_table(rules))[jnp.where(both, row, -1)]
+
+
+@lru_cache
+def _relation_table(rules: Rules) -> np.ndarray:
+    """Relations by speed (1, 2), offset to the east and to the north; the last row is for the absent."""
+    size = rules.grid_size
+    axis = np.arange(1 - size, size)
+    speed, east, north = (a.reshape(-1, 1) for a in np.meshgrid([1, 2], axis, axis, indexing="ij"))
+    distance = np.abs(east) + np.abs(north)
+    steps = -(-np.maximum(distance - 1, 0) // speed)
+    cells = np.arange(-NEAR, NEAR + 1)
+    columns = [east / size, north / size, distance / (2 * size), distance == 1, steps / size]
+    return _with_zero_row(columns + [np.clip(offset, -NEAR, NEAR) == cells for offset in (east, north)])
