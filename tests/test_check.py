@@ -1,5 +1,6 @@
 """`check_task` accepts good tasks and names what is wrong with each kind of broken one."""
 
+import itertools
 from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
@@ -90,6 +91,8 @@ def breaking(*, view=None, outcome=None, **members):
         setattr(Broken, name, member)
     return Broken()
 
+
+TICKS = itertools.count()
 
 BROKEN = {
     "View.present must be bool of shape (5,), not int32": breaking(
