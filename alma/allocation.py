@@ -1,15 +1,12 @@
 """Allocators: who gives every agent a subtask. All share one interface, so that any can be put on any actors."""
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from jaxtyping import PRNGKeyArray
 
-from alma.rollout import choose_uniformly
-from alma.task import Allocation, Task, View
-
-Allocator: TypeAlias = Callable[[PRNGKeyArray, Any, View, Allocation], Allocation]
-"""(key, state, view, previous allocation) -> allocation, made at decision points."""
+from alma.choice import choose_uniformly
+from alma.rollout import Allocator, Situation
+from alma.task import Allocation, Task
 
 
 def heuristic(task: Task, name: str = "") -> Allocator:
@@ -21,12 +18,12 @@ def heuristic(task: Task, name: str = "") -> Allocator:
         raise ValueError(
             f"the task {task.spec.name!r} has no heuristic {name!r}: choose from {', '.join(task.heuristics)}"
         )
-    return lambda key, state, view, previous: rule(state)
+    return lambda params, key, situation: rule(situation.state)
 
 
-def uniform(key: PRNGKeyArray, state: Any, view: View, previous: Allocation) -> Allocation:
+def uniform(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
     """Every present agent takes an active subtask at random."""
-    agents = previous.shape[0]
+    view, agents = situation.view, len(situation.allocation)
     allowed = view.present[:agents, None] & view.active[None, :]
     return choose_uniformly(key, allowed)
 

@@ -1,6 +1,5 @@
 """How fast things run here. Every figure comes from this machine, now; nothing is remembered."""
 
-import resource
 import statistics
 import sys
 import time
@@ -11,7 +10,8 @@ from typing import Any
 import jax
 
 from alma import runtime
-from alma.rollout import Environments, advance, choose_uniformly, start
+from alma.choice import choose_uniformly
+from alma.rollout import Environments, advance, start
 from alma.task import Task, View
 
 BATCH_SIZES = (8, 64, 256, 1024)
@@ -90,6 +90,10 @@ def tree_bytes(tree: Any) -> int:
 
 
 def peak_memory_mb() -> int:
-    """The most memory this process has held so far."""
+    """The most memory this process has held so far; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / (2**20 if sys.platform == "darwin" else 2**10))

@@ -30,8 +30,8 @@ class TaskChoice:
 
     task: tyro.conf.Positional[str]
     """Name of the task; `alma tasks` lists them."""
-    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
-    """Options of the task, for instance: --set agents=3 max_steps=100"""
+    set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
+    """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
 
     def make(self) -> Task:
         return make(self.task, **dict(_parse_setting(setting) for setting in self.set))
@@ -73,7 +73,9 @@ class Play(TaskChoice):
     def run(self) -> None:
         task = self.make()
         players = Players(policy_by_name(task, self.policy), allocator_by_name(task, self.allocation), self.period)
+        check_seed(self.seed)
         if self.out:
+            check_drawing(task)
             check_out(self.out)
         summary = summarise(_play_with_progress(task, players, self.episodes, self.seed))
         if self.json:
@@ -82,7 +84,7 @@ class Play(TaskChoice):
         else:
             console.print(summary_table(summary))
         if self.out:
-            notes.print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", highlight=False)
+            print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,18 @@ def _play_with_progress(task: Task, players: Players, episodes: int, seed: int) 
         return play_episodes(task, players, episodes, seed, parallel=64, on_progress=update)
 
 
+def check_seed(seed: int) -> None:
+    """Complain about a seed that JAX does not take."""
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"a seed must lie between 0 and {2**31 - 1}, not {seed}")
+
+
+def check_drawing(task: Task) -> None:
+    """Complain about a task that has no pictures, before any work is done."""
+    if type(task).draw is Task.draw:
+        raise ValueError(f"the task {task.spec.name!r} does not draw itself: leave --out away, or implement `draw`")
+
+
 def summary_table(summary: dict[str, Any]) -> Table:
     table = Table()
     for column in ("team size", "episodes", "solved", "95 % interval"):
@@ -191,5 +205,5 @@ def main(arguments: list[str] | None = None) -> None:
             COMMANDS, prog="alma", description="Multi-agent learning for composite tasks.", args=arguments
         )
         command.run()
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         sys.exit(f"alma: {error}")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +12,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from scipy.stats import binomtest
 
-from alma.allocation import Allocator
-from alma.rollout import choose_uniformly, decision_due, select
+from alma.choice import choose_uniformly
+from alma.rollout import Allocator, Policy, Situation, decision_due, select
 from alma.task import NOBODY, Actions, Allocation, Task, View, available_under, team_size
-
-Policy: TypeAlias = Callable[[PRNGKeyArray, Any, View, Allocation], Actions]
-"""(key, state, view, allocation) -> actions, made at every step."""
 
 
 def policy_by_name(task: Task, name: str) -> Policy:
@@ -27,22 +24,25 @@ def policy_by_name(task: Task, name: str) -> Policy:
     script = task.policies.get(name)
     if script is None:
         raise ValueError(f"unknown policy {name!r}: choose from {', '.join(['random', *task.policies])}")
-    return lambda key, state, view, allocation: script(key, state, allocation)
+    return lambda params, key, situation: script(key, situation.state, situation.allocation)
 
 
-def random_policy(task: Task, key: PRNGKeyArray, state: Any, view: View, allocation: Allocation) -> Actions:
+def random_policy(task: Task, params: Any, key: PRNGKeyArray, situation: Situation) -> Actions:
     """A random available action for every agent."""
-    available = available_under(view, allocation) if task.spec.mask_subtask_actions else view.available
+    view = situation.view
+    available = available_under(view, situation.allocation) if task.spec.mask_subtask_actions else view.available
     return choose_uniformly(key, available)
 
 
+@partial(jax.tree_util.register_dataclass, data_fields=["params"], meta_fields=["policy", "allocator", "period"])
 @dataclass(frozen=True)
 class Players:
-    """Everything that decides in a task: actors, an allocator, and how often it allocates anew."""
+    """Everything that decides in a task: actors, an allocator and its period, and what both have learned."""
 
     policy: Policy
     allocator: Allocator
     period: int = 5
+    params: Any = None
 
     def __post_init__(self) -> None:
         if self.period < 1:
@@ -57,6 +57,7 @@ class Episode:
     key: PRNGKeyArray
     state: Any
     allocation: Allocation
+    last_action: Actions
     since_decision: Int[Array, ""]
     active: Bool[Array, "M"]
     """Active subtasks at the last step, to notice that one finished or appeared."""
@@ -65,6 +66,10 @@ class Episode:
     total: Float[Array, ""]
     """The return: rewards added up, undiscounted."""
     length: Int[Array, ""]
+    switches: Float[Array, ""]
+    """Times that an agent was sent from one subtask to another although its own was still active."""
+    unattended: Float[Array, ""]
+    """Active subtasks without an agent, added up over steps."""
     metrics: dict[str, Float[Array, ""]]
 
 
@@ -78,12 +83,15 @@ def begin(task: Task, players: Players, key: PRNGKeyArray) -> Episode:
         key=key,
         state=state,
         allocation=jnp.full(task.spec.agents, NOBODY, jnp.int32),
+        last_action=jnp.full(task.spec.agents, -1, jnp.int32),
         since_decision=jnp.int32(players.period),
         active=jnp.zeros(task.spec.subtasks, bool),
         done=jnp.asarray(False),
         success=jnp.asarray(False),
         total=jnp.float32(0),
         length=jnp.int32(0),
+        switches=jnp.float32(0),
+        unattended=jnp.float32(0),
         metrics={name: jnp.zeros(value.shape, value.dtype) for name, value in outcome.metrics.items()},
     )
 
@@ -92,36 +100,43 @@ def allocate(players: Players, episode: Episode, view: View) -> Episode:
     """Renew the allocation if a decision is due."""
     key, allocation_key = jax.random.split(episode.key)
     due = decision_due(episode.since_decision, players.period, episode.active, view.active)
-    fresh = players.allocator(allocation_key, episode.state, view, episode.allocation)
+    situation = Situation(episode.state, view, episode.allocation, episode.last_action)
+    fresh = players.allocator(players.params, allocation_key, situation)
+    allocation = jnp.where(due, fresh, episode.allocation)
+    torn_away = (allocation != episode.allocation) & view.active[episode.allocation] & (episode.allocation != NOBODY)
+    attended = jnp.any(allocation[:, None] == jnp.arange(view.active.shape[0]), axis=0)
     return replace(
         episode,
         key=key,
-        allocation=jnp.where(due, fresh, episode.allocation),
+        allocation=allocation,
         since_decision=jnp.where(due, 0, episode.since_decision),
         active=view.active,
+        switches=episode.switches + jnp.sum(torn_away),
+        unattended=episode.unattended + jnp.sum(view.active & ~attended),
     )
 
 
 def play_step(task: Task, players: Players, episode: Episode) -> tuple[Episode, Allocation]:
     """One step of an episode, and the allocation it was made under."""
     view = task.view(episode.state)
-    allocated = allocate(players, episode, view)
-    key, action_key, step_key = jax.random.split(allocated.key, 3)
-    actions = players.policy(action_key, allocated.state, view, allocated.allocation)
-    state, outcome = task.step(step_key, allocated.state, actions)
-    played = Episode(
+    now = allocate(players, episode, view)
+    key, action_key, step_key = jax.random.split(now.key, 3)
+    situation = Situation(now.state, view, now.allocation, now.last_action)
+    actions = players.policy(players.params, action_key, situation)
+    state, outcome = task.step(step_key, now.state, actions)
+    played = replace(
+        now,
         key=key,
         state=state,
-        allocation=allocated.allocation,
-        since_decision=allocated.since_decision + 1,
-        active=allocated.active,
+        last_action=actions,
+        since_decision=now.since_decision + 1,
         done=outcome.done,
         success=outcome.success,
-        total=allocated.total + outcome.reward,
-        length=allocated.length + 1,
-        metrics={name: allocated.metrics[name] + value for name, value in outcome.metrics.items()},
+        total=now.total + outcome.reward,
+        length=now.length + 1,
+        metrics={name: now.metrics[name] + value for name, value in outcome.metrics.items()},
     )
-    return select(episode.done, episode, played), allocated.allocation
+    return select(episode.done, episode, played), now.allocation
 
 
 @dataclass(frozen=True)
@@ -132,15 +147,22 @@ class Results:
     total: Float[np.ndarray, "N"]
     length: Int[np.ndarray, "N"]
     team_size: Int[np.ndarray, "N"]
+    switches: Float[np.ndarray, "N"]
+    unattended: Float[np.ndarray, "N"]
     metrics: dict[str, Float[np.ndarray, "N"]]
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=0)
 def _play_batch(task: Task, players: Players, keys: Key[Array, "N"]) -> tuple[Episode, Int[Array, "N"]]:
     episodes = jax.vmap(partial(begin, task, players))(keys)
     sizes = jax.vmap(lambda state: team_size(task.view(state), task.spec.agents))(episodes.state)
     advance = jax.vmap(lambda episode: play_step(task, players, episode)[0])
-    return jax.lax.while_loop(lambda episode: ~jnp.all(episode.done), advance, episodes), sizes
+
+    def goes_on(episode: Episode) -> Bool[Array, ""]:
+        # The limit matters to tasks that break their contract only: they must not hang.
+        return ~jnp.all(episode.done) & (jnp.max(episode.length) < task.spec.max_steps)
+
+    return jax.lax.while_loop(goes_on, advance, episodes), sizes
 
 
 def play_episodes(
@@ -160,8 +182,16 @@ def play_episodes(
     for first in range(0, episodes, parallel):
         played, sizes = _play_batch(task, players, keys[first : first + parallel])
         rows = slice(min(parallel, episodes - first))
-        fields = jax.device_get((played.success, played.total, played.length, sizes, played.metrics))
-        batches.append(Results(*jax.tree.map(itemgetter(rows), fields)))
+        columns = (
+            played.success,
+            played.total,
+            played.length,
+            sizes,
+            played.switches,
+            played.unattended,
+            played.metrics,
+        )
+        batches.append(Results(*jax.tree.map(itemgetter(rows), jax.device_get(columns))))
         if on_progress:
             on_progress(first + len(batches[-1].success), join(batches))
     return join(batches)
@@ -169,8 +199,8 @@ def play_episodes(
 
 def join(parts: list[Results]) -> Results:
     """Put the rows of several results together."""
-    columns = [(part.success, part.total, part.length, part.team_size, part.metrics) for part in parts]
-    return Results(*jax.tree.map(lambda *column: np.concatenate(column), *columns))
+    columns = [vars(part) for part in parts]
+    return Results(**jax.tree.map(lambda *column: np.concatenate(column), *columns))
 
 
 def record_episode(task: Task, players: Players, seed: int = 0) -> tuple[list[Any], list[Allocation], Episode]:
@@ -180,14 +210,14 @@ def record_episode(task: Task, players: Players, seed: int = 0) -> tuple[list[An
     """
 
     @jax.jit
-    def run(key: PRNGKeyArray) -> tuple[Episode, Any]:
+    def run(players: Players, key: PRNGKeyArray) -> tuple[Episode, Any]:
         def body(episode: Episode, _: None) -> tuple[Episode, Any]:
             after, allocation = play_step(task, players, episode)
             return after, (episode.state, allocation)
 
         return jax.lax.scan(body, begin(task, players, key), length=task.spec.max_steps)
 
-    last, (states, allocations) = jax.device_get(run(jax.random.fold_in(jax.random.key(seed), 0)))
+    last, (states, allocations) = jax.device_get(run(players, jax.random.fold_in(jax.random.key(seed), 0)))
     length = int(last.length)
     frames = [jax.tree.map(itemgetter(t), states) for t in range(length)]
     return [*frames, last.state], [*allocations[:length], last.allocation], last
@@ -200,6 +230,8 @@ def summarise(results: Results) -> dict[str, Any]:
         **success_rate(results.success),
         "mean_return": float(np.mean(results.total)),
         "mean_length": float(np.mean(results.length)),
+        "switches_per_step": float(np.sum(results.switches) / np.sum(results.length * results.team_size)),
+        "unattended_subtasks": float(np.sum(results.unattended) / np.sum(results.length)),
         **{f"mean_{name}": float(np.mean(values)) for name, values in results.metrics.items()},
         "by_team_size": {str(size): success_rate(success) for size, success in sizes.items()},
     }

@@ -1,6 +1,8 @@
 """Tasks by name."""
 
 import dataclasses
+import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +40,7 @@ def option_fields(name: str) -> tuple[dataclasses.Field, ...]:
 
 
 def make(name: str, **options: Any) -> Task:
-    """Build a task by name, with any of its options changed."""
+    """Build a task by name, or as `module:Class`, with any of its options changed."""
     entry = _entry(name)
     valid = [field.name for field in option_fields(name)]
     unknown = sorted(set(options) - set(valid))
@@ -48,6 +50,25 @@ def make(name: str, **options: Any) -> Task:
 
 
 def _entry(name: str) -> Entry:
+    if name not in _tasks and ":" in name:
+        return _imported(name)
     if name not in _tasks:
-        raise ValueError(f"unknown task {name!r}: choose from {', '.join(task_names())}")
+        raise ValueError(
+            f"unknown task {name!r}: choose from {', '.join(task_names())}, or name a class of your own as module:Class"
+        )
     return _tasks[name]
+
+
+def _imported(name: str) -> Entry:
+    """A task class that is a dataclass of its own options, named as `module:Class`."""
+    module_name, _, class_name = name.partition(":")
+    sys.path.insert(0, "")  # a module beside the user is found, as by `python -m`
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"cannot import the task {name!r}: {error}") from None
+    finally:
+        sys.path.pop(0)
+    if not (isinstance(found, type) and issubclass(found, Task) and dataclasses.is_dataclass(found)):
+        raise ValueError(f"{name!r} must be a dataclass that subclasses alma.Task")
+    return Entry(found, lambda task: task)

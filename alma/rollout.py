@@ -1,27 +1,34 @@
-"""Running a task: random choices, decision points, and parallel environments that reset themselves."""
+"""Running a task: decision points, and parallel environments that reset themselves."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from alma.task import Outcome, Task
+from alma.task import Actions, Allocation, Outcome, Task, View
 
 Tree = TypeVar("Tree")
 
 
-def choose_uniformly(key: PRNGKeyArray, allowed: Bool[Array, "*batch N"]) -> Int[Array, "*batch"]:
-    """The index of one allowed item a row, each with equal chance; -1 where a row allows none.
+class Situation(NamedTuple):
+    """What there is to decide on, in one environment."""
 
-    One draw a row: cheaper than a categorical, which takes one for every item.
-    """
-    count = jnp.sum(allowed, axis=-1)
-    draw = jax.random.uniform(key, count.shape)
-    nth = jnp.minimum(jnp.floor(draw * count).astype(jnp.int32), count - 1)
-    choice = jnp.argmax(jnp.cumsum(allowed, axis=-1) > nth[..., None], axis=-1)
-    return jnp.where(count > 0, choice, -1)
+    state: Any
+    view: View
+    allocation: Allocation
+    """The one in force; to an allocator, the one it may replace."""
+    last_action: Actions
+    """-1 before the first."""
+
+
+Allocator: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Allocation]
+"""(parameters, key, situation) -> allocation, made at decision points."""
+
+Policy: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Actions]
+"""(parameters, key, situation) -> actions, made at every step."""
 
 
 def decision_due(

@@ -13,15 +13,19 @@ from platformdirs import user_cache_path
 
 CACHE_VARIABLE = "ALMA_CACHE"
 MALLOC_VARIABLE = "ALMA_MALLOC"
-OFF = "off"
+OFF = ("off", "0", "no", "false")
 
 
 def configure() -> None:
     """Apply both settings. Called when the package is imported; either is switched off by its variable."""
-    if os.environ.get(CACHE_VARIABLE) != OFF:
+    if not _switched_off(CACHE_VARIABLE):
         use_compilation_cache()
-    if os.environ.get(MALLOC_VARIABLE) != OFF:
+    if not _switched_off(MALLOC_VARIABLE):
         tune_malloc()
+
+
+def _switched_off(variable: str) -> bool:
+    return os.environ.get(variable, "").lower() in OFF
 
 
 def cache_folder() -> Path:

@@ -146,7 +146,7 @@ class Task(abc.ABC, Generic[State]):
 
     def draw(self, state: State, allocation: Allocation, caption: str = "") -> "Image":
         """One picture of a state under an allocation."""
-        raise NotImplementedError(f"the task {self.spec.name!r} does not draw itself: implement its `draw` method")
+        raise ValueError(f"the task {self.spec.name!r} does not draw itself: implement its `draw` method")
 
 
 def subtask_of_entities(view: View, allocation: Allocation) -> Int[Array, "E"]:

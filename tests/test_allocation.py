@@ -6,16 +6,18 @@ import pytest
 import alma
 from alma import NOBODY
 from alma.allocation import allocator_by_name, heuristic, uniform
+from alma.rollout import Situation
 from alma.tasks.save_the_city import SaveTheCity
 
 TASK = alma.make("save-the-city")
 STATE = TASK.reset(jax.random.key(3))
 VIEW = TASK.view(STATE)
 BEFORE = jnp.full(5, NOBODY)
+SITUATION = Situation(STATE, VIEW, BEFORE, BEFORE)
 
 
 def test_uniform_covers_the_active_subtasks_and_leaves_the_absent_alone():
-    allocate = jax.jit(jax.vmap(lambda key: uniform(key, STATE, VIEW, BEFORE)))
+    allocate = jax.jit(jax.vmap(lambda key: uniform(None, key, SITUATION)))
     draws = np.asarray(allocate(jax.random.split(jax.random.key(0), 2000)))
     present = np.asarray(VIEW.present[:5])
     assert (draws[:, ~present] == NOBODY).all()
@@ -25,7 +27,7 @@ def test_uniform_covers_the_active_subtasks_and_leaves_the_absent_alone():
 
 @pytest.mark.parametrize("name", ["heuristic", "heuristic:nearest-useful"])
 def test_the_first_heuristic_is_the_default(name):
-    allocation = allocator_by_name(TASK, name)(jax.random.key(0), STATE, VIEW, BEFORE)
+    allocation = allocator_by_name(TASK, name)(None, jax.random.key(0), SITUATION)
     assert allocation.tolist() == TASK.heuristics["nearest-useful"](STATE).tolist()
 
 

@@ -10,7 +10,7 @@ def run(*arguments):
 
 
 def test_play_prints_one_json_object(capsys):
-    run("play", "save-the-city", "--episodes", 12, "--json", "--set", "agents=2,3", "max_steps=20")
+    run("play", "save-the-city", "--episodes", 12, "--json", "--set", "agents=2,3", "--set", "max_steps=20")
     result = json.loads(capsys.readouterr().out)
     assert result["episodes"] == 12
     assert 0 <= result["interval"][0] <= result["success_rate"] <= result["interval"][1] <= 1
@@ -51,6 +51,9 @@ def test_tasks_are_listed_with_their_options(capsys):
         (["play", "save-the-city", "--out", "x.avi"], "its ending must be one of .gif, .mp4, .png"),
         (["play", "save-the-city", "--episodes", "0"], "episodes must be at least 1"),
         (["play", "save-the-city", "--period", "0"], "at least 1 step"),
+        (["play", "save-the-city", "--seed", "99999999999999999999"], "a seed must lie between 0 and"),
+        (["play", "save-the-city", "--set", "start_on_fire=lots"], "finite numbers"),
+        (["play", "save-the-city", "--out", "/proc/nowhere/episode.gif"], "nowhere"),
     ],
 )
 def test_mistakes_are_told_in_one_line(arguments, message):

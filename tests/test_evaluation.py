@@ -6,6 +6,7 @@ import pytest
 import alma
 from alma.allocation import allocator_by_name
 from alma.evaluation import Players, Results, play_episodes, policy_by_name, record_episode, success_rate, summarise
+from alma.rollout import Situation
 
 TASK = alma.make("save-the-city", max_steps=40)
 
@@ -69,7 +70,8 @@ def test_random_players_use_available_actions_only():
     policy = policy_by_name(TASK, "random")
     state = TASK.reset(jax.random.key(0))
     view = TASK.view(state)
-    act = jax.jit(jax.vmap(lambda key: policy(key, state, view, jnp.zeros(5, jnp.int32))))
+    situation = Situation(state, view, jnp.zeros(5, jnp.int32), jnp.full(5, -1))
+    act = jax.jit(jax.vmap(lambda key: policy(None, key, situation)))
     actions = act(jax.random.split(jax.random.key(1), 200))
     for agent in np.flatnonzero(view.present[:5]):
         assert set(actions[:, agent].tolist()) == set(np.flatnonzero(view.available[agent]).tolist())
@@ -81,6 +83,8 @@ def test_summary_of_known_results():
         total=np.array([1.0, 2.0, 3.0, 6.0]),
         length=np.array([10, 20, 30, 40]),
         team_size=np.array([2, 2, 3, 3]),
+        switches=np.array([0.0, 4.0, 6.0, 0.0]),
+        unattended=np.array([10.0, 0.0, 30.0, 60.0]),
         metrics={"completed": np.array([1.0, 0.5, 1.0, 1.0])},
     )
     summary = summarise(known)
@@ -88,6 +92,8 @@ def test_summary_of_known_results():
     assert summary["mean_return"] == 3
     assert summary["mean_length"] == 25
     assert summary["mean_completed"] == 0.875
+    assert summary["switches_per_step"] == pytest.approx(10 / (20 + 40 + 90 + 120))
+    assert summary["unattended_subtasks"] == 1
     assert summary["by_team_size"]["2"]["success_rate"] == 0.5
     assert summary["by_team_size"]["3"]["success_rate"] == 1
 

@@ -21,6 +21,28 @@ def test_unknown_options_are_answered_with_the_valid_ones():
         alma.make("save-the-city", team=3)
 
 
+OWN_TASK = """
+from dataclasses import dataclass
+from alma.tasks.save_the_city import Rules, SaveTheCity
+
+@dataclass(frozen=True)
+class Small(SaveTheCity):
+    rules: Rules = Rules(agents=2)
+"""
+
+
+def test_own_tasks_can_be_named_by_module(monkeypatch, tmp_path):
+    (tmp_path / "my_city.py").write_text(OWN_TASK)
+    monkeypatch.chdir(tmp_path)
+    assert alma.make("my_city:Small").spec.agents == 2
+    with pytest.raises(ValueError, match="cannot import the task 'my_city:Large'"):
+        alma.make("my_city:Large")
+    with pytest.raises(ValueError, match="cannot import the task 'nowhere:Small'"):
+        alma.make("nowhere:Small")
+    with pytest.raises(ValueError, match="must be a dataclass that subclasses"):
+        alma.make("my_city:dataclass")
+
+
 def test_own_tasks_can_be_registered(monkeypatch):
     monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
 

@@ -31,8 +31,9 @@ def test_the_cache_can_be_moved(tmp_path):
     assert cache_dir_of_new_process(ALMA_CACHE=str(tmp_path)) == str(tmp_path)
 
 
-def test_the_cache_can_be_switched_off():
-    assert cache_dir_of_new_process(ALMA_CACHE="off") == "None"
+@pytest.mark.parametrize("word", ["off", "No", "0"])
+def test_the_cache_can_be_switched_off(word):
+    assert cache_dir_of_new_process(ALMA_CACHE=word) == "None"
 
 
 def test_the_users_own_choice_of_jax_cache_stays(tmp_path):

@@ -14,7 +14,9 @@ CELL = 34
 """Pixels along one side of a cell."""
 OVERSAMPLING = 2
 """Pictures are drawn larger and scaled down, which smooths their edges."""
-HEADER, FOOTER, MARGIN = 40, 58, 14
+HEADER, FOOTER, MARGIN = 40, 84, 14
+MIN_WIDTH = 560
+"""Room for the legend."""
 
 PAPER, GRID, INK, FAINT = "#fbfaf7", "#ece8df", "#2b2d33", "#8a8780"
 # Colours that people with any kind of colour vision can tell apart; letters say the same.
@@ -75,7 +77,7 @@ class Canvas:
     def __init__(self, grid_size: int) -> None:
         self.grid_size = grid_size
         side = grid_size * CELL + 2 * MARGIN
-        self.size = (side, side + HEADER + FOOTER)
+        self.size = (max(side, MIN_WIDTH), side + HEADER + FOOTER)
         self.image = Image.new("RGB", (self.size[0] * OVERSAMPLING, self.size[1] * OVERSAMPLING), PAPER)
         self.pen = ImageDraw.Draw(self.image, "RGBA")
 
@@ -102,7 +104,7 @@ class Canvas:
         self._legend()
 
     def _legend(self) -> None:
-        # Two rows below the map: who walks, and what stands.
+        # Three rows below the map: who walks, what stands, and what the marks on it mean.
         top = self.size[1] - FOOTER
         for column, kind in enumerate(AgentType):
             x = MARGIN + 10 + column * 118
@@ -115,6 +117,10 @@ class Canvas:
             (424, BURNED, "burned down"),
         ):
             self._swatch(MARGIN + 4 + x, top + 38, colour, meaning)
+
+        self._swatch(MARGIN + 4, top + 64, HEALTH, "bar: health")
+        self._swatch(MARGIN + 4 + 168, top + 64, TIMER, "pie: time to the next fire")
+        self._swatch(MARGIN + 4 + 424, top + 64, FLAME, "fire")
 
     def _swatch(self, x: float, y: float, colour: str, meaning: str) -> None:
         box = [(x - 3) * OVERSAMPLING, (y - 6) * OVERSAMPLING, (x + 9) * OVERSAMPLING, (y + 6) * OVERSAMPLING]

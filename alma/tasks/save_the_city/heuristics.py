@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from alma.rollout import choose_uniformly
+from alma.choice import choose_uniformly
 from alma.task import NOBODY, Actions, Allocation
 from alma.tasks.save_the_city.dynamics import DIRECTIONS, MOVES, State, available_actions, next_to_building
 from alma.tasks.save_the_city.rules import Action, AgentType, Rules
@@ -13,8 +13,8 @@ from alma.tasks.save_the_city.rules import Action, AgentType, Rules
 FAR = 1_000
 """Farther than anything on the map."""
 
-IS_MOVE = np.arange(len(Action)) < Action.FIGHT
-"""Staying counts as one."""
+WALKS = np.arange(len(Action)) < Action.FIGHT
+"""Moving or staying, as opposed to work."""
 
 
 def nearest_useful(state: State) -> Allocation:
@@ -31,9 +31,12 @@ def nearest_useful(state: State) -> Allocation:
 
 
 def most_urgent(rules: Rules, state: State) -> Allocation:
-    """Everybody goes to the fire that will destroy its building first; without fires, to the building most complete."""
+    """Everybody goes to the fire that, grown to full strength, destroys its building first.
+
+    Without fires, everybody goes to the building that is most complete.
+    """
     burn_rate = jnp.asarray(rules.burn_rate, jnp.float32)[state.building_type]
-    cost = jnp.where(state.burning, state.health / burn_rate, FAR - state.health)
+    cost = jnp.where(state.burning, state.health / jnp.maximum(burn_rate, 1 / FAR), 2 * FAR - state.health)
     return _cheapest(state, jnp.broadcast_to(cost, (len(state.agent_type), len(cost))))
 
 
@@ -55,7 +58,7 @@ def scripted_actions(
     beside = next_to_building(state)
     assigned = allocation[:, None] == np.arange(len(state.building_type))
     arrived = jnp.any(assigned & beside, axis=1)
-    random_move = choose_uniformly(move_key, available & IS_MOVE)
+    random_move = choose_uniformly(move_key, available & WALKS)
     stumbles = jax.random.uniform(stumble_key, arrived.shape) < stumble
     walk = jnp.where(stumbles, random_move, _walk(rules, state, allocation, available))
     idle = ~state.agent_present | (allocation == NOBODY)
@@ -92,5 +95,6 @@ def _walk(rules: Rules, state: State, allocation: Allocation, available: Bool[Ar
 
     way = jnp.abs(goal - state.agent_position)
     longer_way = jnp.where((way[:, 0] >= way[:, 1])[:, None], MOVES[:, 0] != 0, MOVES[:, 1] != 0)
-    cost = 2 * nearest - longer_way
-    return jnp.argmin(jnp.where(available & IS_MOVE, cost, 4 * FAR), axis=1)
+    # With every cell taken there is nowhere to go: all moves cost the same, and the first of them is to stay.
+    cost = jnp.where(jnp.any(free, axis=1, keepdims=True), 2 * nearest - longer_way, 0)
+    return jnp.argmin(jnp.where(available & WALKS, cost, 4 * FAR), axis=1)

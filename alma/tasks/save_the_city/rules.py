@@ -1,6 +1,7 @@
 """Every constant of SaveTheCity, in one frozen dataclass."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -96,6 +97,7 @@ class Rules:
             value = getattr(self, field.name)
             if isinstance(value, list):  # as JSON and the command line give them
                 object.__setattr__(self, field.name, tuple(value))
+        self._check_kinds()
         self._check_sizes()
         self._check_numbers()
 
@@ -122,6 +124,18 @@ class Rules:
         """Brings the best episode of the largest team to about 20: 5 per building for its health."""
         return 20 / (self.max_buildings * (5 + self.complete_reward) + self.solve_reward)
 
+    def _check_kinds(self) -> None:
+        """Every rule but the team size is a finite number, or as many of them as its default has."""
+        for field in dataclasses.fields(self)[1:]:
+            value, default = getattr(self, field.name), field.default
+            numbers = value if isinstance(value, tuple) else (value,)
+            if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+                raise ValueError(f"{field.name} must be made of finite numbers, not {value!r}")
+            if isinstance(default, tuple) and len(numbers) != len(default):
+                raise ValueError(f"{field.name} must hold {len(default)} numbers, not {value!r}")
+            if not isinstance(default, tuple) and isinstance(value, tuple):
+                raise ValueError(f"{field.name} must be one number, not {value!r}")
+
     def _check_sizes(self) -> None:
         if not isinstance(self.grid_size, int) or self.grid_size % 2 or not 6 <= self.grid_size <= 126:
             raise ValueError(f"grid_size must be an even number from 6 to 126, not {self.grid_size!r}")
@@ -136,18 +150,6 @@ class Rules:
             raise ValueError(f"max_steps must be a whole number from 1 to 32000, not {self.max_steps!r}")
 
     def _check_numbers(self) -> None:
-        for name, length in {
-            "low_health": 2,
-            "high_health": 2,
-            "burn_rate": 2,
-            "fast_interval": 2,
-            "slow_interval": 2,
-            "fight_speed": 3,
-            "build_speed": 3,
-        }.items():
-            value = getattr(self, name)
-            if not isinstance(value, tuple) or len(value) != length:
-                raise ValueError(f"{name} must hold {length} numbers, not {value!r}")
         for name in ("low_health", "high_health"):
             low, high = getattr(self, name)
             if not 0 < low <= high < 1:
@@ -160,7 +162,8 @@ class Rules:
             raise ValueError(f"start_on_fire is a chance, from 0 to 1, not {self.start_on_fire}")
         if self.fire_growth < 1:
             raise ValueError(f"fire_growth must be at least 1, not {self.fire_growth}")
-        for name in ("burn_rate", "fire_damage", "fight_power", "fight_speed", "build_power", "build_speed"):
+        powers = ("burn_rate", "fire_damage", "fight_power", "fight_speed", "build_power", "build_speed", "help_speed")
+        for name in (*powers, "complete_reward", "solve_reward"):
             value = getattr(self, name)
             if any(number < 0 for number in (value if isinstance(value, tuple) else (value,))):
                 raise ValueError(f"{name} must not be negative, not {value}")

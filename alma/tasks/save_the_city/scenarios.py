@@ -146,13 +146,17 @@ def place(rules: Rules, agents: Sequence[Agent], buildings: Sequence[Building], 
             f"these rules have room for 1 to {rules.max_agents} agents and 1 to {rules.max_buildings} buildings, "
             f"not {len(agents)} and {len(buildings)}"
         )
-    cells = [agent.position for agent in agents] + [building.position for building in buildings]
+    cells = [tuple(agent.position) for agent in agents] + [tuple(building.position) for building in buildings]
     if len(set(cells)) < len(cells):
         raise ValueError(f"two things cannot share a cell: {sorted(cells)}")
     if any(not 0 <= number < rules.grid_size for cell in cells for number in cell):
         raise ValueError(f"cells must lie between 0 and {rules.grid_size - 1}: {sorted(cells)}")
     if any(not _is_site(rules, *building.position) for building in buildings):
         raise ValueError(f"both coordinates of a building must be one of {rules.site_coordinates}")
+    for building in buildings:
+        timer = building.interval if building.timer is None else building.timer
+        if not (0 <= building.health <= 1 and 0 <= building.fire <= 1 and 1 <= timer <= building.interval):
+            raise ValueError(f"health and fire lie between 0 and 1, the timer between 1 and the interval: {building}")
 
     def padded(values: list, slots: int, dtype: type, fill: int = 0) -> Array:
         array: np.ndarray = np.asarray(values, dtype)

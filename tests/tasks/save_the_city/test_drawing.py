@@ -41,6 +41,16 @@ def test_a_line_shows_the_allocation():
     assert midway(np.array([0, *NOWHERE[1:]])) != midway(NOWHERE)
 
 
+def test_the_health_bar_and_the_clock_show_how_much_is_left():
+    def count(colour, **building):
+        state = city([(FIREFIGHTER, (3, 3))], Building((7, 7), **building))
+        pixels = np.asarray(drawing.draw(RULES, state, NOWHERE), int)
+        return (np.abs(pixels - rgb(colour)).max(axis=-1) < 40).sum()
+
+    assert count(drawing.HEALTH, health=0.9) > count(drawing.HEALTH, health=0.3)
+    assert count(drawing.TIMER, timer=70) > count(drawing.TIMER, timer=10)
+
+
 def test_a_stronger_fire_is_a_larger_flame():
     def red(fire):
         state = city([(FIREFIGHTER, (3, 3))], Building((7, 7), fire=fire))

@@ -12,7 +12,7 @@ from city import BUILDER, FAST, FIREFIGHTER, GENERALIST, RULES, SCALE, SLOW, act
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.rollout import choose_uniformly
+from alma.choice import choose_uniformly
 from alma.tasks.save_the_city import SaveTheCity, dynamics
 from alma.tasks.save_the_city.rules import Action, Rules
 from alma.tasks.save_the_city.scenarios import Building
@@ -226,6 +226,12 @@ class TestMoving:
         # Four standard errors of a share of 3000 draws.
         assert all(abs(count / 3000 - 1 / wanting) < 0.037 for count in winners.values())
 
+    def test_empty_slots_are_not_in_the_way(self):
+        # Unused slots hold zeros: they must not count as agents at (0, 0).
+        state = city([(BUILDER, (1, 0))], Building((13, 13)))
+        assert Action.WEST in can(state)
+        assert {position(act(state, Action.WEST, seed=seed)[0]) for seed in range(20)} == {(0, 0)}
+
 
 class TestWork:
     def test_at_a_burning_building(self):
@@ -238,6 +244,9 @@ class TestWork:
     def test_at_a_building_that_does_not_burn(self, health, work):
         actions = can(city([(GENERALIST, WEST)], Building(SITE, health=health)))
         assert actions & {Action.FIGHT, Action.BUILD, Action.FREEZE} == work
+
+    def test_only_generalists_freeze(self):
+        assert Action.FREEZE not in can(city([(BUILDER, WEST)], Building(SITE, fire=0.1)))
 
     def test_diagonal_is_not_adjacent(self):
         assert Action.BUILD not in can(city([(BUILDER, (6, 6))], Building(SITE)))

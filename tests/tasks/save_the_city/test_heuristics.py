@@ -91,12 +91,24 @@ class TestScripted:
         crew = [(GENERALIST, (6, 7)), *zip(others, [(8, 7), (7, 8)], strict=False)]
         assert script(city(crew, Building((7, 7), fire=1.0)), *[0] * len(crew))[0] == work
 
+    @pytest.mark.parametrize("waiting", [(12, 7), (7, 12), (2, 7)])
+    def test_waits_where_every_cell_is_taken(self, waiting):
+        ring = [(BUILDER, cell) for cell in ((6, 7), (8, 7), (7, 6), (7, 8))]
+        assert script(city([*ring, (FIREFIGHTER, waiting)], Building((7, 7))), 0, 0, 0, 0, 0)[4] == Action.STAY
+
     def test_passes_another_building_by(self):
         state = city([(BUILDER, (6, 7))], Building((7, 7)), Building((1, 7)))
         assert script(state, 1) == [Action.WEST]
 
     def test_idles_without_a_subtask(self):
         assert script(city([(BUILDER, (6, 7))], Building((7, 7))), NOBODY) == [Action.STAY]
+
+    def test_stumbles_now_and_then(self):
+        state = city([(FIREFIGHTER, (3, 7))], Building((7, 7)))
+        act = jax.jit(jax.vmap(lambda key: scripted_actions(RULES, key, state, jnp.zeros(5, jnp.int32))))
+        actions = act(jax.random.split(jax.random.key(0), 20_000))[:, 0]
+        share = float(jnp.mean(actions != Action.EAST))
+        assert abs(share - 0.05 * 4 / 5) < 0.006  # one of five random moves is the right one; four standard errors
 
     def test_stumbles_only_while_walking(self):
         state = city([(BUILDER, (6, 7)), (FIREFIGHTER, (3, 3))], Building((7, 7)))

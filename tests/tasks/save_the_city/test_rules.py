@@ -34,6 +34,12 @@ def test_lists_become_tuples():
         ({"fire_growth": 0.9}, "fire_growth"),
         ({"fight_power": -1}, "fight_power"),
         ({"build_speed": (1, 2)}, "must hold 3 numbers"),
+        ({"start_on_fire": "lots"}, "finite numbers"),
+        ({"help_speed": None}, "finite numbers"),
+        ({"health_reward": float("nan")}, "finite numbers"),
+        ({"fight_speed": (1, "a", 2)}, "finite numbers"),
+        ({"fire_growth": (1, 2)}, "one number"),
+        ({"complete_reward": -5.0}, "must not be negative"),
     ],
 )
 def test_impossible_rules_are_refused(options, message):

@@ -118,6 +118,8 @@ def test_a_state_takes_little_room():
         ([Agent(BUILDER, (1, 1))], [Building((1, 1))], "share a cell"),
         ([Agent(BUILDER, (16, 1))], [Building((1, 1))], "between 0 and 15"),
         ([Agent(FIREFIGHTER, (0, 0))], [Building((2, 1))], "one of (1, 4, 7, 10, 13)"),
+        ([Agent(FIREFIGHTER, (0, 0))], [Building((1, 1), health=1.7)], "between 0 and 1"),
+        ([Agent(FIREFIGHTER, (0, 0))], [Building((1, 1), timer=0)], "between 1 and the interval"),
     ],
 )
 def test_impossible_situations_are_refused(agents, buildings, message):

@@ -1,0 +1,20 @@
+"""Scripted play solves the city as often as it is known to: the dynamics as a whole, in one number each."""
+
+import pytest
+
+import alma
+from alma.allocation import allocator_by_name
+from alma.evaluation import Players, play_episodes, policy_by_name, summarise
+
+EPISODES = 2048
+
+
+@pytest.mark.parametrize(
+    ("allocation", "solved"), [("heuristic", 0.405), ("random", 0.021), ("heuristic:most-urgent", 0.118)]
+)
+def test_success_rates(allocation, solved):
+    task = alma.make("save-the-city")
+    players = Players(policy_by_name(task, "scripted"), allocator_by_name(task, allocation))
+    summary = summarise(play_episodes(task, players, EPISODES, seed=1, parallel=1024))
+    standard_error = (solved * (1 - solved) / EPISODES) ** 0.5
+    assert abs(summary["success_rate"] - solved) < 4 * standard_error
