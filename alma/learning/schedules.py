@@ -1,0 +1,23 @@
+"""What changes as training goes on."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+
+@dataclass(frozen=True)
+class Linear:
+    """From `start` to `end` in a straight line over so many environment steps, then constant."""
+
+    start: float
+    end: float
+    over: int
+
+    def __post_init__(self) -> None:
+        if self.over < 1:
+            raise ValueError(f"a schedule must last at least 1 step, not {self.over}")
+
+    def __call__(self, steps: Int[Array, ""]) -> Float[Array, ""]:
+        done = jnp.clip(steps / self.over, 0, 1)
+        return self.start + (self.end - self.start) * done

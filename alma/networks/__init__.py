@@ -1,0 +1,1 @@
+"""Networks: small functions of entities, relations and masks. Leading axes are batches."""

@@ -1,0 +1,127 @@
+"""What is remembered: states, not features, in two rings. Steps are for the actors, decisions for the allocator."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Step:
+    """One step of one environment."""
+
+    state: Any
+    allocation: Int[Array, "*b A"]
+    last_action: Int[Array, "*b A"]
+    action: Int[Array, "*b A"]
+    subtask_rewards: Float[Array, "*b M"]
+    terminated: Bool[Array, "*b"]
+    truncated: Bool[Array, "*b"]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Steps:
+    """A ring of the last T steps of N environments, time first."""
+
+    rows: Step
+    """T x N of everything."""
+    count: Int[Array, ""]
+    """Rows of N written so far."""
+
+    @property
+    def length(self) -> int:
+        return self.rows.terminated.shape[0]
+
+
+def empty_steps(example: Step, length: int) -> Steps:
+    """A ring for steps that look like the example (N rows)."""
+    rows = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), example)
+    return Steps(rows, jnp.int32(0))
+
+
+def add_step(steps: Steps, step: Step) -> Steps:
+    """Write one step of all environments over the oldest."""
+    at = steps.count % steps.length
+    rows = jax.tree.map(lambda ring, row: ring.at[at].set(row), steps.rows, step)
+    return Steps(rows, steps.count + 1)
+
+
+def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int) -> Step:
+    """Windows of `length` steps that follow each other in one environment, `length` x batch; needs as many rows.
+
+    A window may run across the end of an episode: its flags tell.
+    """
+    time_key, env_key = jax.random.split(key)
+    filled = jnp.minimum(steps.count, steps.length)
+    newest_start = steps.count - length
+    starts = newest_start - jax.random.randint(time_key, (batch,), 0, filled - length + 1)
+    environments = jax.random.randint(env_key, (batch,), 0, steps.rows.terminated.shape[1])
+    times = (starts[None, :] + jnp.arange(length)[:, None]) % steps.length
+    return jax.tree.map(lambda ring: ring[times, environments], steps.rows)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Decision:
+    """A transition between two decision points of one environment."""
+
+    state: Any
+    previous: Int[Array, "*b A"]
+    """The allocation that this decision replaced."""
+    allocation: Int[Array, "*b A"]
+    reward: Float[Array, "*b"]
+    """Added up in between."""
+    next_state: Any
+    terminated: Bool[Array, "*b"]
+    born: Int[Array, "*b"]
+    """Environment steps made when it was stored."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Decisions:
+    """A ring of decisions for each of N environments, which make them at their own times."""
+
+    rows: Decision
+    """N x K of everything."""
+    count: Int[Array, "N"]
+    """Decisions written so far."""
+
+    @property
+    def length(self) -> int:
+        return self.rows.terminated.shape[1]
+
+
+def empty_decisions(example: Decision, length: int) -> Decisions:
+    """Rings for decisions that look like the example (N rows)."""
+
+    def room(leaf: Array) -> Array:
+        return jnp.zeros((leaf.shape[0], length, *leaf.shape[1:]), leaf.dtype)
+
+    return Decisions(jax.tree.map(room, example), jnp.zeros(example.terminated.shape[0], jnp.int32))
+
+
+def add_decisions(decisions: Decisions, new: Decision, made: Bool[Array, "N"]) -> Decisions:
+    """Write the new decisions of those environments that made one."""
+    environments = jnp.arange(made.shape[0])
+    at = jnp.where(made, decisions.count % decisions.length, decisions.length)  # out of range: not written
+    rows = jax.tree.map(lambda ring, row: ring.at[environments, at].set(row, mode="drop"), decisions.rows, new)
+    return Decisions(rows, decisions.count + made)
+
+
+def sample_decisions(
+    key: PRNGKeyArray, decisions: Decisions, batch: int, now: Int[Array, ""], max_age: int
+) -> tuple[Decision, Float[Array, "batch"]]:
+    """Decisions with the weights of their age: falling linearly, zero from `max_age` steps on."""
+    env_key, index_key = jax.random.split(key)
+    environments = jax.random.randint(env_key, (batch,), 0, decisions.count.shape[0])
+    filled = jnp.minimum(decisions.count[environments], decisions.length)
+    draw = jax.random.uniform(index_key, (batch,))
+    index = jnp.minimum((draw * filled).astype(jnp.int32), jnp.maximum(filled - 1, 0))
+    sampled = jax.tree.map(lambda ring: ring[environments, index], decisions.rows)
+    weight = jnp.clip(1 - (now - sampled.born) / max_age, 0, 1)
+    return sampled, jnp.where(filled > 0, weight, 0)

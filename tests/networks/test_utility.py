@@ -1,0 +1,84 @@
+"""Actors see their own subtask and nothing else."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from views import ACTIONS, random_view, select_entities, without
+
+from alma import NOBODY
+from alma.networks.attention import Attention, Pooling, masked_softmax
+from alma.networks.masks import same_subtask
+from alma.networks.utility import Utility
+
+ALLOCATION = jnp.asarray([0, 1, 0])
+LAST = jnp.asarray([1, -1, 3])
+VIEW = random_view()
+
+
+@pytest.fixture(scope="module", params=["pooling", "attention", "attention without relations"])
+def utility(request):
+    trunks = {
+        "pooling": Pooling(8),
+        "attention": Attention(8, heads=2),
+        "attention without relations": Attention(8, heads=2, use_relations=False),
+    }
+    network = Utility(trunks[request.param], 8, ACTIONS)
+    params = network.init(jax.random.key(0), VIEW, same_subtask(VIEW, ALLOCATION), LAST)
+
+    def values(view, allocation=ALLOCATION, last=LAST, mask=True):
+        attends = same_subtask(view, allocation) if mask else view.visible & view.present
+        return np.asarray(network.apply(params, view, attends, last))
+
+    return values
+
+
+def test_masked_utilities_are_those_of_the_subtask_alone(utility):
+    # Subtask 0 holds agents 0 and 2 and the things 3 and 6.
+    alone = select_entities(VIEW, [0, 2], [3, 6])
+    expected = utility(alone, jnp.asarray([0, 0]), LAST[jnp.asarray([0, 2])])
+    np.testing.assert_allclose(utility(VIEW)[[0, 2]], expected, atol=1e-5)
+
+
+def test_what_is_outside_the_subtask_does_not_matter(utility):
+    changed = replace(VIEW, entities=VIEW.entities.at[jnp.asarray([1, 4, 5])].add(3.0))
+    np.testing.assert_allclose(utility(changed)[[0, 2]], utility(VIEW)[[0, 2]], atol=1e-6)
+    assert not np.allclose(utility(changed, mask=False)[0], utility(VIEW, mask=False)[0])
+
+
+def test_what_is_inside_matters(utility):
+    changed = replace(VIEW, entities=VIEW.entities.at[3].add(3.0))
+    assert not np.allclose(utility(changed)[0], utility(VIEW)[0])
+    np.testing.assert_allclose(utility(changed)[1], utility(VIEW)[1], atol=1e-6)
+
+
+def test_permuting_agents_permutes_utilities(utility):
+    order = np.array([2, 0, 1])
+    permuted = select_entities(VIEW, order.tolist(), [3, 4, 5, 6])
+    np.testing.assert_allclose(utility(permuted, ALLOCATION[order], LAST[order]), utility(VIEW)[order], atol=1e-5)
+
+
+def test_the_order_of_other_entities_does_not_matter(utility):
+    permuted = select_entities(VIEW, [0, 1, 2], [6, 4, 3, 5])
+    np.testing.assert_allclose(utility(permuted), utility(VIEW), atol=1e-5)
+
+
+def test_absent_agents_have_no_utility_and_change_nothing(utility):
+    gone = without(VIEW, 2)
+    expected = utility(select_entities(VIEW, [0, 1], [3, 4, 5, 6]), ALLOCATION[:2], LAST[:2])
+    found = utility(gone, jnp.asarray([0, 1, NOBODY]))
+    assert not found[2].any()
+    np.testing.assert_allclose(found[:2], expected, atol=1e-5)
+
+
+def test_an_agent_with_nothing_to_look_at_has_finite_values(utility):
+    assert np.isfinite(utility(VIEW, jnp.asarray([NOBODY, 1, 0]))).all()
+
+
+def test_masked_softmax():
+    logits = jnp.asarray([[1.0, 2.0, 50.0], [1.0, 2.0, 3.0]])
+    weights = masked_softmax(logits, jnp.asarray([[True, True, False], [False, False, False]]))
+    np.testing.assert_allclose(weights[0], [1 / (1 + np.e), np.e / (1 + np.e), 0], rtol=1e-6)
+    assert weights[1].tolist() == [0, 0, 0]

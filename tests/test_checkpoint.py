@@ -1,0 +1,67 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alma.checkpoint import CheckpointError, load_tree, save_tree
+
+TREE = {
+    "key": jax.random.key(5),
+    "weights": [jnp.arange(12, dtype=jnp.float32).reshape(3, 4), jnp.asarray([1, -2], jnp.int8)],
+    "flag": jnp.asarray(True),
+    "nothing": jnp.zeros((0, 3)),
+}
+
+
+def test_what_is_loaded_is_what_was_saved(tmp_path):
+    path = tmp_path / "state.ckpt"
+    save_tree(path, TREE)
+    loaded = load_tree(path, jax.eval_shape(lambda: TREE))
+    assert jax.tree.structure(loaded) == jax.tree.structure(TREE)
+    for a, b in zip(jax.tree.leaves(loaded), jax.tree.leaves(TREE), strict=True):
+        assert a.dtype == b.dtype
+        assert np.array_equal(*(jax.random.key_data(x) if a.dtype == TREE["key"].dtype else x for x in (a, b)))
+    assert [p.name for p in tmp_path.iterdir()] == ["state.ckpt"]
+
+
+@pytest.mark.parametrize("where", [0.2, 0.5, 0.9])
+def test_damage_is_noticed_wherever_it_is(tmp_path, where):
+    path = tmp_path / "state.ckpt"
+    save_tree(path, {"noise": jax.random.bits(jax.random.key(0), (5000,))})
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * where)] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match=r"state\.ckpt is damaged"):
+        load_tree(path, {"noise": jnp.zeros(5000, jnp.uint32)})
+
+
+def test_a_file_cut_short_is_damaged(tmp_path):
+    path = tmp_path / "state.ckpt"
+    save_tree(path, TREE)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(CheckpointError, match="is damaged"):
+        load_tree(path, TREE)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [({"flag": TREE["flag"]}, "another configuration"), ({**TREE, "flag": jnp.zeros(2)}, "expected float32")],
+)
+def test_what_does_not_fit_is_refused(tmp_path, other, message):
+    save_tree(tmp_path / "state.ckpt", TREE)
+    with pytest.raises(CheckpointError, match=message):
+        load_tree(tmp_path / "state.ckpt", other)
+
+
+def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "state.ckpt"
+    save_tree(path, {"a": jnp.ones(3)})
+
+    def fail(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
+    with pytest.raises(KeyboardInterrupt):
+        save_tree(path, {"a": jnp.zeros(3)})
+    monkeypatch.undo()
+    assert load_tree(path, {"a": jnp.zeros(3)})["a"].tolist() == [1, 1, 1]

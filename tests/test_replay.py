@@ -1,0 +1,74 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alma.replay import (
+    Decision,
+    Step,
+    add_decisions,
+    add_step,
+    empty_decisions,
+    empty_steps,
+    sample_decisions,
+    sample_windows,
+)
+
+COUNT = 3
+
+
+def step(number):
+    """A step whose state tells when and where it was made."""
+    rows = jnp.arange(COUNT)
+    small = jnp.zeros((COUNT, 2), jnp.int8)
+    flags = jnp.zeros(COUNT, bool)
+    return Step(
+        {"time": jnp.full(COUNT, number), "env": rows}, small, small, small, jnp.zeros((COUNT, 1)), flags, flags
+    )
+
+
+@pytest.mark.parametrize("written", [4, 7, 10, 23])
+def test_windows_are_steps_in_a_row_of_one_environment(written):
+    ring = empty_steps(step(0), 10)
+    for number in range(written):
+        ring = add_step(ring, step(number))
+    windows = jax.device_get(sample_windows(jax.random.key(written), ring, 400, 4))
+    times, environments = windows.state["time"], windows.state["env"]
+    assert times.shape == (4, 400)
+    assert (np.diff(times, axis=0) == 1).all()
+    assert (environments == environments[0]).all()
+    assert set(times[0]) == set(range(max(0, written - 10), written - 3)), "every window that is still there"
+    assert set(environments[0]) == set(range(COUNT))
+
+
+def decision(reward, born):
+    small = jnp.zeros((COUNT, 2), jnp.int8)
+    return Decision(
+        jnp.zeros(COUNT),
+        small,
+        small,
+        jnp.asarray(reward, jnp.float32),
+        jnp.zeros(COUNT),
+        jnp.zeros(COUNT, bool),
+        jnp.full(COUNT, born),
+    )
+
+
+def test_decisions_are_kept_for_each_environment_that_makes_them():
+    ring = empty_decisions(decision([0] * COUNT, 0), 2)
+    ring = add_decisions(ring, decision([1, 2, 3], 0), jnp.asarray([True, False, True]))
+    ring = add_decisions(ring, decision([4, 5, 6], 0), jnp.asarray([True, False, False]))
+    ring = add_decisions(ring, decision([7, 8, 9], 0), jnp.asarray([True, False, False]))
+    assert ring.count.tolist() == [3, 0, 1]
+    assert sorted(ring.rows.reward[0].tolist()) == [4, 7]
+    sampled, weight = sample_decisions(jax.random.key(0), ring, 300, jnp.int32(0), 100)
+    assert set(sampled.reward[weight > 0].tolist()) == {3, 4, 7}
+    assert 0 < float(jnp.mean(weight == 0)) < 1, "an environment without decisions has no weight"
+
+
+@pytest.mark.parametrize(("now", "weight"), [(10, 1.0), (60, 0.5), (110, 0.0), (500, 0.0)])
+def test_weights_fall_with_age(now, weight):
+    ring = empty_decisions(decision([0] * COUNT, 0), 2)
+    ring = add_decisions(ring, decision([1, 2, 3], 10), jnp.ones(COUNT, bool))
+    _, weights = sample_decisions(jax.random.key(0), ring, 20, jnp.int32(now), 100)
+    np.testing.assert_allclose(weights, weight, atol=1e-6)

@@ -1,0 +1,160 @@
+"""The fused loop: what it remembers of play, and that a run can be cut anywhere and go on the same."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import alma
+from alma import NOBODY
+from alma.checkpoint import load_tree, save_tree
+from alma.presets import (
+    ActorOptions,
+    AllocatorOptions,
+    CollectionOptions,
+    NetworkOptions,
+    TrainingOptions,
+)
+from alma.trainer import Trainer, _only_where
+
+TINY = TrainingOptions(
+    networks=NetworkOptions(width=8, hidden=8, allocator_width=8, choice_width=8),
+    actors=ActorOptions(batch=16),
+    allocator=AllocatorOptions(batch=8, proposals=2, period=4),
+    collection=CollectionOptions(environments=4, buffer=256, decisions=256, steps_per_update=8),
+)
+
+
+@pytest.fixture(scope="module")
+def trainer():
+    return Trainer(alma.make("save-the-city", max_steps=25), TINY)
+
+
+@pytest.fixture(scope="module")
+def begun(trainer):
+    return jax.jit(trainer.init)(jax.random.key(0))
+
+
+def copy(state):
+    return jax.tree.map(jnp.copy, state)
+
+
+def assert_equal(one, other):
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        assert np.array_equal(a, b)
+
+
+@pytest.fixture(scope="module")
+def played(trainer, begun):
+    """Sixty steps of play without learning, and every state in between."""
+
+    def body(state, _):
+        after, figures = trainer.step(state)
+        return after, (state.play, after.play, figures)
+
+    return jax.device_get(jax.jit(partial(jax.lax.scan, body, length=60))(copy(begun)))
+
+
+def test_allocations_change_at_decision_points_only(played):
+    _, (before, after, _) = played
+    due = (after.since_decision == 1) | ~after.deciding
+    changed = (before.allocation != after.allocation).any(axis=-1)
+    assert changed.any()
+    assert not (changed & ~due).any()
+    assert (after.since_decision <= 4).all()
+
+
+def test_decisions_follow_each_other(played):
+    """Within an episode, the next decision starts in the state, and from the allocation, where the last one ended."""
+    state, _ = played
+    rows = state.decisions.rows
+    for env in range(4):
+        count = int(state.decisions.count[env])
+        assert 10 < count < rows.reward.shape[1]
+        for i in range(count - 1):
+            first_of_episode = (rows.previous[env, i + 1] == NOBODY).all()
+            if rows.terminated[env, i] or first_of_episode:
+                continue
+            assert np.array_equal(rows.next_state.health[env, i], rows.state.health[env, i + 1])
+            assert np.array_equal(rows.allocation[env, i], rows.previous[env, i + 1])
+            assert 1 <= rows.next_state.time[env, i] - rows.state.time[env, i] <= 4
+
+
+def test_rewards_of_decisions_add_up(played):
+    """Over all finished decisions plus those under way plus what time-outs cut off, no reward is lost or doubled."""
+    state, (_, after, figures) = played
+    stored = sum(state.decisions.rows.reward[env, : state.decisions.count[env]].sum() for env in range(4))
+    under_way = state.play.decision.reward[state.play.deciding].sum()
+    truncated = state.steps.rows.truncated[:60]
+    # A decision that a time-out cut short is dropped: its reward is the one it had grown to.
+    cut = after.decision.reward[truncated].sum()
+    assert stored + under_way + cut == pytest.approx(figures["reward"].sum(), rel=1e-4)
+
+
+def test_episodes_that_time_out_leave_no_decision(played):
+    state, _ = played
+    assert state.steps.rows.truncated.any()
+    rows = state.decisions.rows
+    for env in range(4):
+        count = int(state.decisions.count[env])
+        assert not (rows.next_state.time[env, :count] >= 25).any()
+
+
+def test_steps_remember_what_was_done(played):
+    state, _ = played
+    rows, count = state.steps.rows, int(state.steps.count)
+    assert count == 60
+    done = rows.terminated | rows.truncated
+    for t in range(59):
+        expected = np.where(done[t][:, None], -1, rows.action[t])
+        present = rows.state.agent_type[t + 1] >= 0
+        assert np.array_equal(rows.last_action[t + 1][present], expected[present])
+
+
+def test_a_run_goes_on_bit_for_bit_after_saving(trainer, begun, tmp_path):
+    straight, _ = trainer.chunk(copy(begun), 6, False)
+    straight, _ = trainer.chunk(straight, 3, True)
+    straight, _ = trainer.chunk(straight, 3, True)
+    first, _ = trainer.chunk(copy(begun), 6, False)
+    first, _ = trainer.chunk(first, 3, True)
+    save_tree(tmp_path / "run.ckpt", first)
+    loaded = load_tree(tmp_path / "run.ckpt", jax.eval_shape(lambda: begun))
+    resumed, _ = trainer.chunk(loaded, 3, True)
+    assert_equal(resumed, straight)
+
+
+def test_updates_move_parameters_and_targets_follow(trainer, begun):
+    warm, _ = trainer.chunk(copy(begun), 6, False)
+    before = copy(warm)
+    after, figures = trainer.chunk(warm, 1, True)
+    for level in ("actors", "allocator"):
+        old, new = getattr(before, level), getattr(after, level)
+        rate = getattr(TINY, level).target_rate
+        moved = jax.tree.map(lambda a, b: bool(jnp.any(a != b)), old.params, new.params)
+        assert sum(jax.tree.leaves(moved)) > 0.8 * len(jax.tree.leaves(moved))
+        for o, n, t in zip(*map(jax.tree.leaves, (old.target, new.params, new.target)), strict=True):
+            np.testing.assert_allclose(t, (1 - rate) * o + rate * n, atol=1e-6)
+    assert all(np.isfinite(value) for value in figures.values())
+
+
+@pytest.mark.parametrize("due", [[0], [1, 5], range(8), []])
+def test_only_where_is_the_same_as_everywhere(due):
+    mask = jnp.zeros(8, bool).at[jnp.asarray(list(due), int)].set(True)
+    inputs = jnp.arange(8.0)
+    result = _only_where(mask, lambda rows: (rows * 2, rows + 1), inputs, (-jnp.ones(8), jnp.zeros(8)))
+    np.testing.assert_array_equal(result[0], jnp.where(mask, inputs * 2, -1))
+    np.testing.assert_array_equal(result[1], jnp.where(mask, inputs + 1, 0))
+
+
+def test_full_buffers_take_little_room():
+    """5000 episodes of up to 150 steps, and as many decisions, in under 300 MB."""
+    collection = replace(TrainingOptions().collection, buffer=750_000, decisions=200_000)
+    trainer = Trainer(alma.make("save-the-city"), replace(TrainingOptions(), collection=collection))
+    state = jax.eval_shape(trainer.init, jax.random.key(0))
+    leaves = jax.tree.leaves((state.steps, state.decisions))
+    assert sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) < 300e6
