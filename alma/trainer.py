@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma import replay
 from alma.choice import choose_uniformly
+from alma.evaluation import Players
 from alma.learning.aql import AllocatorNetworks, aql_loss, choose
 from alma.learning.qmix import ActorNetworks, greedy, qmix_loss
 from alma.networks.attention import Attention, Pooling
@@ -23,8 +24,8 @@ from alma.networks.mixer import Qmix, Sum
 from alma.networks.pairs import PairCritic, PairProposal
 from alma.networks.utility import Utility
 from alma.presets import NetworkOptions, TrainingOptions
-from alma.rollout import Environments, advance, decision_due, select, start
-from alma.task import NOBODY, Task, TaskSpec, View
+from alma.rollout import Environments, Situation, advance, decision_due, select, start
+from alma.task import NOBODY, Actions, Allocation, Task, TaskSpec, View
 
 Params = Any
 
@@ -179,8 +180,8 @@ class Trainer:
         return jnp.where(due[:, None], chosen, previous)
 
     def _best_and_first(
-        self, params: Params, key: PRNGKeyArray, inputs: tuple[View, Int[Array, "n A"]]
-    ) -> tuple[Int[Array, "n A"], Int[Array, "n A"]]:
+        self, params: Params, key: PRNGKeyArray, inputs: tuple[View, Int[Array, "*n A"]]
+    ) -> tuple[Int[Array, "*n A"], Int[Array, "*n A"]]:
         view, previous = inputs
         return choose(self.allocator_networks, params, key, view, previous, self.options.allocator.proposals)
 
@@ -329,6 +330,24 @@ class Trainer:
             **{name: jnp.sum(value) for name, value in played.items()},
             **{name: jnp.mean(value) for name, value in learned.items()},
         }
+
+    # ---- using what was learned
+
+    def players(self, state: TrainState) -> Players:
+        """What has been learned so far, without exploration, ready to be evaluated or watched."""
+        params = {"actors": state.actors.params, "allocator": state.allocator.params}
+        return Players(self.greedy_policy, self.greedy_allocator, self.options.allocator.period, params)
+
+    def greedy_policy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
+        """Everybody's best available action."""
+        view, allocation = situation.view, jnp.asarray(situation.allocation)
+        values = self.actor_networks.utilities(params["actors"], view, allocation, situation.last_action)
+        return greedy(values, self.actor_networks.available(view, allocation))
+
+    def greedy_allocator(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        """The best of the proposals."""
+        inputs = situation.view, jnp.asarray(situation.allocation)
+        return self._best_and_first(params["allocator"], key, inputs)[0]
 
 
 def _optimiser(learning_rate: float, clip: float) -> optax.GradientTransformation:
