@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from alma.choice import choose_by_logits
 from alma.networks.masks import allocation_matrix
 from alma.task import View
 
@@ -77,10 +78,11 @@ def _agent_logits(codes: ProposalCodes, agent: int, sums: Float[Array, "*b M C"]
 def propose(key: PRNGKeyArray, codes: ProposalCodes) -> Int[Array, "*b A"]:
     """Draw one allocation; absent agents get -1."""
     choices = []
+    draws = jax.random.uniform(key, codes.own.shape[:-2])
     sums = jnp.zeros_like(codes.own[..., 0, :, :])
     for agent in range(codes.own.shape[-3]):
         logits = _agent_logits(codes, agent, sums)
-        choice = jax.random.categorical(jax.random.fold_in(key, agent), logits)
+        choice = choose_by_logits(draws[..., agent], logits)
         choice = jnp.where(jnp.any(codes.allowed[..., agent, :], axis=-1), choice, -1)
         taken = jax.nn.one_hot(choice, logits.shape[-1])
         sums = sums + taken[..., None] * codes.given[..., agent, :, :]
