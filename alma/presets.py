@@ -49,7 +49,7 @@ class AllocatorOptions:
     """N_t: steps between allocations."""
     gamma: float = 0.95
     learning_rate: float = 1e-3
-    batch: int = 256
+    batch: int = 128
     """Decisions an update."""
     proposals: int = 16
     """N_p: allocations to choose from."""
