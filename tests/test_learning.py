@@ -1,6 +1,6 @@
 """Both levels together learn a small task whose best is known."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -111,11 +111,3 @@ def test_two_levels_learn_to_open_the_doors():
     after = success(trainer, state)
     assert before < 0.5
     assert after > 0.97
-
-
-def test_the_mixer_learns_it_too():
-    trainer = Trainer(Doors(), replace(SMALL, networks=replace(SMALL.networks, trunk="attention", mixer="qmix")))
-    state = jax.jit(trainer.init)(jax.random.key(0))
-    state, _ = trainer.chunk(state, 20, False)
-    state, _ = trainer.chunk(state, 600, True)
-    assert success(trainer, state) > 0.97

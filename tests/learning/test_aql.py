@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import pytest
 from views import random_view
 
 from alma import NOBODY
@@ -23,15 +22,14 @@ def batch_of(view):
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (BATCH, *leaf.shape)), view)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_best_allocation_is_found(seed):
+def test_the_best_allocation_is_found():
     """Random payoffs for each team in each subtask, learned from random allocations; all 27 are enumerated."""
-    view = random_view(seed)
-    by_team = jax.random.normal(jax.random.key(seed), (3, 8))
+    view = random_view()
+    by_team = jax.random.normal(jax.random.key(0), (3, 8))
     team = jnp.einsum("pam,a->pm", jax.nn.one_hot(EVERY, 3), jnp.asarray([1, 2, 4])).astype(int)
     payoff = jnp.sum(by_team[jnp.arange(3), team], axis=1)
     nobody = jnp.full((BATCH, 3), NOBODY)
-    params = NETWORKS.init(jax.random.key(seed + 10), batch_of(view), nobody)
+    params = NETWORKS.init(jax.random.key(10), batch_of(view), nobody)
     optimiser = optax.adam(3e-3)
 
     @jax.jit
@@ -100,7 +98,7 @@ def test_gradients_keep_to_their_own_network():
             )
             return figures[part]
 
-        return jax.grad(loss, argnums=(0, 1))(params, params)
+        return jax.jit(jax.grad(loss, argnums=(0, 1)))(params, params)
 
     for part, own, other in (("critic_loss", "critic", "proposal"), ("proposal_loss", "proposal", "critic")):
         live, target = gradients(part)
