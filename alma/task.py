@@ -149,18 +149,20 @@ class Task(abc.ABC, Generic[State]):
         raise ValueError(f"the task {self.spec.name!r} does not draw itself: implement its `draw` method")
 
 
-def subtask_of_entities(view: View, allocation: Allocation) -> Int[Array, "E"]:
-    """The subtask of every entity, the agents' taken from the allocation."""
-    return jnp.concatenate([allocation, view.subtask[allocation.shape[0] :].astype(allocation.dtype)])
+def subtask_of_entities(view: View, allocation: Int[Array | np.ndarray, "*b A"]) -> Int[Array, "*b E"]:
+    """The subtask of every entity, the agents' taken from the allocation. Leading axes are batches."""
+    rest = view.subtask[..., allocation.shape[-1] :].astype(allocation.dtype)
+    return jnp.concatenate([allocation, rest], axis=-1)
 
 
-def available_under(view: View, allocation: Allocation) -> Bool[Array, "A U"]:
+def available_under(view: View, allocation: Int[Array | np.ndarray, "*b A"]) -> Bool[Array, "*b A U"]:
     """Available actions when those aimed at an entity of another subtask are ruled out.
 
     For tasks whose spec says `mask_subtask_actions`; actions without a target always stay.
     """
-    target_subtask = subtask_of_entities(view, allocation)[view.target]
-    aimed_elsewhere = (view.target >= 0) & (target_subtask != allocation[:, None])
+    subtask = subtask_of_entities(view, allocation)[..., None, :]
+    target_subtask = jnp.take_along_axis(subtask, view.target, axis=-1)
+    aimed_elsewhere = (view.target >= 0) & (target_subtask != allocation[..., None])
     return view.available & ~aimed_elsewhere
 
 

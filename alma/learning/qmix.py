@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from alma.networks.masks import allocation_matrix, same_subtask
 from alma.replay import Step
-from alma.task import View
+from alma.task import View, available_under
 
 Params = Any
 
@@ -44,11 +44,7 @@ class ActorNetworks:
 
     def available(self, view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A U"]:
         """Available actions, less those aimed at other subtasks where the task says so."""
-        if not self.mask_subtask_actions:
-            return view.available
-        subtask = jnp.concatenate([allocation, view.subtask[..., allocation.shape[-1] :]], axis=-1)
-        target = jnp.take_along_axis(subtask[..., None, :], view.target, axis=-1)
-        return view.available & ((view.target < 0) | (target == allocation[..., None]))
+        return available_under(view, allocation) if self.mask_subtask_actions else view.available
 
 
 def greedy(values: Float[Array, "*b A U"], available: Bool[Array, "*b A U"]) -> Int[Array, "*b A"]:
