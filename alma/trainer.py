@@ -73,7 +73,10 @@ class TrainState:
 
 def make_actor_networks(options: NetworkOptions, spec: TaskSpec) -> ActorNetworks:
     """The networks of the low level for a task."""
-    trunks = {"pooling": Pooling(options.width), "attention": Attention(options.width, options.heads)}
+    trunks: dict[str, Attention | Pooling] = {
+        "pooling": Pooling(options.width),
+        "attention": Attention(options.width, options.heads),
+    }
     mixers = {"sum": Sum(), "qmix": Qmix(options.mixer_width, options.width, options.heads)}
     utility = Utility(trunks[options.trunk], options.hidden, len(spec.actions))
     return ActorNetworks(utility, mixers[options.mixer], spec.mask_subtask_actions)

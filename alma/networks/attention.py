@@ -1,30 +1,17 @@
-"""Trunks: what each agent makes of the entities it attends to."""
+"""Trunks: features, relations and a mask in, one vector an agent out."""
 
 import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 
-class Trunk(nn.Module):
-    """Agents look at entities: features, relations and a mask in, one vector an agent out."""
-
-    width: int
-
-    def __call__(
-        self,
-        features: Float[Array, "*b E F"],
-        relations: Float[Array, "*b A E R"],
-        attends: Bool[Array, "*b A E"],
-    ) -> Float[Array, "*b A H"]:
-        raise NotImplementedError
-
-
-class Attention(Trunk):
+class Attention(nn.Module):
     """Multi-head attention with agents as queries; relations, if used, add to keys and values.
 
     A row with nothing to attend to yields zeros.
     """
 
+    width: int
     heads: int = 4
     use_relations: bool = True
 
@@ -59,11 +46,13 @@ class Attention(Trunk):
         return jnp.where(jnp.any(attends, axis=-1, keepdims=True), output, 0)
 
 
-class Pooling(Trunk):
+class Pooling(nn.Module):
     """Sum over what an agent attends to, of a layer over features and relations, next to the agent's own features.
 
     As expressive as one attention layer where subtasks are small, at a fraction of its cost.
     """
+
+    width: int
 
     @nn.compact
     def __call__(

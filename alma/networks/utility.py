@@ -5,14 +5,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from alma.networks.attention import Trunk
+from alma.networks.attention import Attention, Pooling
 from alma.task import View
 
 
 class Utility(nn.Module):
     """Q^a for all agents: a trunk over entities, then two layers to the actions."""
 
-    trunk: Trunk
+    trunk: Attention | Pooling
     hidden: int
     actions: int
 
