@@ -13,6 +13,7 @@ from alma import runtime
 from alma.choice import choose_uniformly
 from alma.rollout import Environments, advance, start
 from alma.task import Task, View
+from alma.trainer import Trainer
 
 BATCH_SIZES = (8, 64, 256, 1024)
 
@@ -38,6 +39,55 @@ def benchmark_environment(
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,
     }
+
+
+def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str], None] = print) -> dict:
+    """Minutes for a million environment steps of the fused loop, and seconds for an update of each level."""
+    report(f"{trainer.task.spec.name}, {trainer.method}: compiling")
+    began = time.perf_counter()
+    state = trainer.init(jax.random.key(0))
+    run = trainer.chunk.lower(trainer, state, 1).compile()
+    compile_seconds = time.perf_counter() - began
+    report(f"compiled in {compile_seconds:.1f} s; filling replay")
+    while not trainer.update_is_due(state):
+        state, _ = run(state)
+    seconds, steps, updates = 0.0, 0, 0
+    report("training")
+    while seconds < 10 or updates < 5:
+        before = state.env_steps, state.updates
+        began = time.perf_counter()
+        state, _ = jax.block_until_ready(run(state))
+        seconds += time.perf_counter() - began
+        steps, updates = steps + int(state.env_steps - before[0]), updates + int(state.updates - before[1])
+    report("each level")
+    actors = partial(trainer.actors.update, view_of=trainer.views, episodes=state.episodes)
+    allocator = partial(
+        trainer.allocator.update, view_of=trainer.views, env_steps=state.env_steps, episodes=state.episodes
+    )
+    return {
+        "task": trainer.task.spec.name,
+        "method": trainer.method,
+        "minutes_per_million_steps": round(seconds / steps * 1e6 / 60, 2),
+        "steps_per_update": round(steps / updates, 1),
+        "actor_update_seconds": _median_seconds(actors, repeats, state.actors, state.key, state.steps),
+        "allocator_update_seconds": _median_seconds(allocator, repeats, state.allocator, state.key, state.decisions),
+        "replay_mb": round(tree_bytes((state.steps, state.decisions)) / 2**20, 1),
+        "compile_seconds": round(compile_seconds, 1),
+        "peak_memory_mb": peak_memory_mb(),
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+    }
+
+
+def _median_seconds(function: Callable[..., Any], repeats: int, *arguments: Any) -> float:
+    compiled = jax.jit(function)
+    jax.block_until_ready(compiled(*arguments))
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        jax.block_until_ready(compiled(*arguments))
+        times.append(time.perf_counter() - began)
+    return round(statistics.median(times), 4)
 
 
 def _time_batch(task: Task, environments: int, steps: int, repeats: int) -> dict[str, Any]:

@@ -280,6 +280,8 @@ def _check_view(spec: TaskSpec, view: View) -> Iterator[str]:
         yield f"View.subtask must be {NOBODY} for absent entities"
     if (view.subtask < NOBODY).any() or (view.subtask >= spec.subtasks).any():
         yield f"View.subtask must lie between {NOBODY} and {spec.subtasks - 1}"
+    elif np.bincount(view.subtask[view.subtask != NOBODY], minlength=1).max() > spec.things_per_subtask:
+        yield f"a subtask has more than the {spec.things_per_subtask} entities that TaskSpec.max_things allows"
     if view.available[~agents_present].any():
         yield "View.available must be all False for absent agents"
     if not view.available[agents_present].any(axis=1).all():

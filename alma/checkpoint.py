@@ -4,8 +4,10 @@ A checkpoint is a zip archive with one plain NumPy file for each leaf, named by 
 carries a checksum, so damage is noticed. Nothing is ever unpickled.
 """
 
+import json
 import os
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,20 +26,25 @@ def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
+def named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    """The arrays of a tree with their paths in it."""
     return [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree.leaves_with_path(tree)]
 
 
-def save_tree(path: Path, tree: Any) -> None:
-    """Write a tree under its name at once: who reads the file sees the old one or the new one, whole."""
+NOTES = "notes.json"
+
+
+def save_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> None:
+    """Write a tree, and notes beside it, at once: who reads the file sees the old one or the new one, whole."""
     unfinished = path.with_suffix(".unfinished")
     with open(unfinished, "wb") as file:
         # The lowest level of compression: replay of states shrinks several times, at the speed of the disk.
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            for name, leaf in _named_leaves(tree):
+            for name, leaf in named_leaves(tree):
                 array = np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
                 with archive.open(name, "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
+            archive.writestr(NOTES, json.dumps(notes or {}))
         file.flush()
         os.fsync(file.fileno())
     os.replace(unfinished, path)
@@ -47,15 +54,24 @@ def load_tree(path: Path, like: Tree) -> Tree:
     """Read a tree of the same structure, shapes and dtypes as `like` (arrays, or what `jax.eval_shape` gives)."""
     try:
         with zipfile.ZipFile(path) as archive:
-            expected = _named_leaves(like)
-            if {name for name, _ in expected} != set(archive.namelist()):
+            expected = named_leaves(like)
+            if {name for name, _ in expected} != set(archive.namelist()) - {NOTES}:
                 raise CheckpointError(f"{path} was written by another configuration: its contents do not fit")
             leaves = [_read_leaf(archive, path, name, leaf) for name, leaf in expected]
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
         if isinstance(error, CheckpointError):
             raise
         raise CheckpointError(f"{path} is damaged: {error}") from None
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+
+def load_notes(path: Path) -> dict[str, Any]:
+    """Read the notes that were saved beside a tree."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return json.loads(archive.read(NOTES))
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from None
 
 
 def _read_leaf(archive: zipfile.ZipFile, path: Path, name: str, like: Any) -> Any:

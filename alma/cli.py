@@ -2,22 +2,29 @@
 
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union
 
+import jax
 import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from alma.allocation import allocator_by_name
-from alma.benchmark import benchmark_environment
+from alma.benchmark import benchmark_environment, benchmark_training
+from alma.configuration import RunConfig
 from alma.evaluation import Players, Results, play_episodes, policy_by_name, record_episode, summarise
+from alma.methods import METHODS
+from alma.policy import load
+from alma.presets import FAST, PRESETS, TrainingOptions
 from alma.registry import make, option_fields, task_names
 from alma.report.animation import check_out, write_animation
+from alma.report.progress import make_display
+from alma.run import Interrupted, Run, RunFolder, extend
 from alma.task import Task
+from alma.trainer import Trainer
 
 console = Console()
 notes = Console(stderr=True)
@@ -34,10 +41,10 @@ class TaskChoice:
     """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
 
     def make(self) -> Task:
-        return make(self.task, **dict(_parse_setting(setting) for setting in self.set))
+        return make(self.task, **dict(parse_setting(setting) for setting in self.set))
 
 
-def _parse_setting(setting: str) -> tuple[str, Any]:
+def parse_setting(setting: str) -> tuple[str, Any]:
     """Split `name=value`; values are written as in JSON, pairs also as `2,5`, and plain words are words."""
     name, equals, text = setting.partition("=")
     if not name or not equals:
@@ -77,7 +84,7 @@ class Play(TaskChoice):
         if self.out:
             check_drawing(task)
             check_out(self.out)
-        summary = summarise(_play_with_progress(task, players, self.episodes, self.seed))
+        summary = summarise(play_with_progress(task, players, self.episodes, self.seed))
         if self.json:
             names = {"task": self.task, "policy": self.policy, "allocation": self.allocation, "seed": self.seed}
             print(json.dumps({**names, **summary}))
@@ -88,11 +95,117 @@ class Play(TaskChoice):
 
 
 @dataclass(frozen=True)
-class Bench:
-    """Measure how fast things run on this machine."""
+class Train:
+    """Train a method on a task, into a folder of its own."""
 
-    what: tyro.conf.Positional[Literal["env"]]
-    """`env`: environment steps per second with random actions, automatic resets and the whole view."""
+    task: tyro.conf.Positional[str | None] = None
+    """Name of the task; `alma tasks` lists them. Not needed with --resume."""
+    set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
+    """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
+    method: str = "alma"
+    """Who allocates; `alma methods` lists them."""
+    preset: Literal["fast", "paper", "tiny"] = "fast"
+    """Where the options below start from: ours for few cores, the paper's, or one for a first look."""
+    seed: int = 0
+    """Where randomness starts."""
+    seeds: str | None = None
+    """Several seeds, one run after the other: `0..4`, or `1,5,7`. Each gets its own folder."""
+    out: Path | None = None
+    """The run's folder; runs/TASK-METHOD-PRESET-SEED if not given. With several seeds, `-SEED` is added."""
+    resume: Path | None = None
+    """Go on with the run of this folder; only --steps may be given besides, to train for longer."""
+    force: bool = False
+    """Delete what an earlier run left in the folder."""
+    quiet: bool = False
+    """Lines instead of a live display."""
+    wandb: bool = False
+    """Log to Weights & Biases too (an extra)."""
+    options: Annotated[TrainingOptions, tyro.conf.arg(name="")] = FAST
+
+    def run(self) -> None:
+        if self.resume:
+            self._resume(self.resume)
+            return
+        if self.task is None:
+            raise ValueError("name a task, for example: alma train save-the-city (or --resume FOLDER)")
+        settings = dict(parse_setting(setting) for setting in self.set)
+        seeds = [self.seed] if self.seeds is None else parse_seeds(self.seeds)
+        configs = [RunConfig(self.task, settings, self.method, self.preset, seed, self.options) for seed in seeds]
+        folders = [RunFolder(self._folder(config, several=len(seeds) > 1)) for config in configs]
+        configs[0].make_trainer()  # complains before anything is written
+        for folder in folders:
+            folder.check_free(self.force)
+        for folder, config in zip(folders, configs, strict=True):
+            folder.create(config, self.force)
+            self._train(folder, config)
+
+    def _folder(self, config: RunConfig, several: bool) -> Path:
+        if self.out is None:
+            name = f"{config.task}-{config.method}-{config.preset}-{config.seed}".replace(":", "-")
+            return Path("runs") / name
+        return self.out.with_name(f"{self.out.name}-{config.seed}") if several else self.out
+
+    def _resume(self, path: Path) -> None:
+        given = replace(self, resume=None, quiet=False, wandb=False, options=FAST)
+        only_steps = replace(FAST, steps=self.options.steps) == self.options
+        if given != Train() or not only_steps:
+            raise ValueError(
+                "a resumed run keeps its configuration: give only --steps with --resume, to go on for longer"
+            )
+        folder = RunFolder(path)
+        config = folder.read_config()
+        if self.options.steps != FAST.steps:
+            config = extend(folder, config, self.options.steps)
+        self._train(folder, config)
+
+    def _train(self, folder: RunFolder, config: RunConfig) -> None:
+        notes.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
+        with make_display(notes, self.quiet) as display:
+            result = Run(folder, config, display, self.wandb).train()
+        console.print(summary_table(result["evaluation"]))
+        minutes = result["training_minutes"]
+        console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Play greedy episodes with what a run has learned."""
+
+    policy: tyro.conf.Positional[Path]
+    """A run folder, or weights (.safetensors)."""
+    episodes: int = 512
+    """How many episodes to play."""
+    seed: int = 1_000_000
+    """Where randomness starts."""
+    set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
+    """An option of the task that differs from training; may be repeated."""
+    out: Path | None = None
+    """Draw the first episode into this file: .gif, .mp4, or .png for numbered frames."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+    def run(self) -> None:
+        check_seed(self.seed)
+        policy = load(self.policy)
+        changed = {**policy.config.task_options, **dict(parse_setting(setting) for setting in self.set)}
+        task = replace(policy.config, task_options=changed).make_task()
+        if self.out:
+            check_drawing(task)
+            check_out(self.out)
+        summary = summarise(play_with_progress(task, policy.players, self.episodes, self.seed))
+        if self.json:
+            names = {"policy": str(self.policy), "task": policy.config.task, "method": policy.config.method}
+            print(json.dumps({**names, "seed": self.seed, **summary}))
+        else:
+            console.print(summary_table(summary))
+        if self.out:
+            print(f"episode drawn to {draw_episode(task, policy.players, self.seed, self.out)}", file=sys.stderr)
+
+
+@dataclass(frozen=True)
+class BenchEnv:
+    """Environment steps per second with random actions, automatic resets and the whole view."""
+
     choice: Annotated[TaskChoice, tyro.conf.arg(name="")]
     json: bool = False
     """Print one JSON object instead of a table."""
@@ -117,6 +230,53 @@ class Bench:
 
 
 @dataclass(frozen=True)
+class BenchTrain:
+    """Speed of training: minutes for a million environment steps, and seconds for an update of each level."""
+
+    choice: Annotated[TaskChoice, tyro.conf.arg(name="")]
+    method: str = "alma"
+    """Who allocates; `alma methods` lists them."""
+    preset: Literal["fast", "paper", "tiny"] = "fast"
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+    def run(self) -> None:
+        result = benchmark_training(
+            Trainer(self.choice.make(), PRESETS[self.preset], self.method),
+            report=lambda text: notes.print(text, style="dim"),
+        )
+        result = {"preset": self.preset, **result}
+        if self.json:
+            print(json.dumps(result))
+            return
+        table = Table(title=f"{result['method']} on {result['task']}, {self.preset}", show_header=False)
+        for name, value in result.items():
+            table.add_row(name.replace("_", " "), str(value))
+        console.print(table)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure how fast things run on this machine."""
+
+    what: Annotated[BenchEnv, tyro.conf.subcommand("env")] | Annotated[BenchTrain, tyro.conf.subcommand("train")]
+
+    def run(self) -> None:
+        self.what.run()
+
+
+@dataclass(frozen=True)
+class Methods:
+    """List the methods that can be trained."""
+
+    def run(self) -> None:
+        table = Table(show_header=False, box=None)
+        for name, method in METHODS.items():
+            table.add_row(name, method.summary)
+        console.print(table)
+
+
+@dataclass(frozen=True)
 class Tasks:
     """List the tasks and their options."""
 
@@ -130,21 +290,39 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Demo:
-    """Play SaveTheCity, say how often it was solved, and draw an episode."""
+    """Train ALMA on SaveTheCity for about three minutes, and draw an episode before and after."""
 
-    out: Path = Path("demo/save-the-city.gif")
-    """Where to draw the episode."""
+    out: Path = Path("demo")
+    """Folder for the run and the pictures; an earlier demo there is replaced."""
+    steps: int = 900_000
+    """Environment steps to train for."""
     episodes: int = 256
+    """Episodes of the evaluations before and after."""
 
     def run(self) -> None:
-        notes.print("Firefighters, builders and generalists save a city: scripted actors, heuristic allocation.")
-        Play(task="save-the-city", episodes=self.episodes, out=self.out).run()
+        notes.print("Firefighters, builders and generalists learn to save a city, and who is sent where.")
+        options = replace(
+            FAST,
+            steps=self.steps,
+            report=replace(FAST.report, evaluate_every=51_200, episodes=128, final_episodes=self.episodes),
+        )
+        config = RunConfig("save-the-city", options=options)
+        folder = RunFolder(self.out / "run")
+        folder.create(config, force=True)
+        trainer = config.make_trainer()
+        untrained = trainer.players(trainer.init(jax.random.key(config.seed)))
+        before = play_episodes(trainer.task, untrained, self.episodes).success.mean()
+        with make_display(notes) as display:
+            result = Run(folder, config, display).train()
+        console.print(summary_table(result["evaluation"]))
+        after = result["evaluation"]["success_rate"]
+        console.print(f"solved {before:.1%} before and {after:.1%} after {result['training_minutes']:.1f} minutes")
+        picture = draw_episode(trainer.task, load(folder.path).players, 0, self.out / "save-the-city.gif")
+        console.print(f"an episode with what was learned: {picture}")
+        console.print(f"play more of them: alma evaluate {folder.path} --episodes 512")
 
 
-COMMANDS: dict[str, Callable[..., Any]] = {"demo": Demo, "play": Play, "bench": Bench, "tasks": Tasks}
-
-
-def _play_with_progress(task: Task, players: Players, episodes: int, seed: int) -> Results:
+def play_with_progress(task: Task, players: Players, episodes: int, seed: int) -> Results:
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.completed}/{task.total} episodes"),
@@ -198,12 +376,55 @@ def draw_episode(task: Task, players: Players, seed: int, out: Path) -> str:
     return write_animation(out, frames)
 
 
+def parse_seeds(text: str) -> list[int]:
+    """`0..4` is five seeds; `1,5,7` is three."""
+    first, dots, last = text.partition("..")
+    try:
+        seeds = list(range(int(first), int(last) + 1)) if dots else [int(part) for part in text.split(",")]
+    except ValueError:
+        seeds = []
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise ValueError(f"write seeds as 0..4 or 1,5,7, each once, not {text!r}")
+    return seeds
+
+
+def preset_of(arguments: list[str]) -> TrainingOptions:
+    """The preset that is asked for, so that the other flags start from it and --help shows its values."""
+    for position, argument in enumerate(arguments):
+        name, _, value = argument.partition("=")
+        if name == "--preset":
+            value = value or next(iter(arguments[position + 1 :]), "")
+            return PRESETS.get(value, FAST)
+    return FAST
+
+
+def commands(arguments: list[str]) -> Any:
+    """All commands, as one type."""
+    train = Train(options=preset_of(arguments))
+    return Union[  # noqa: UP007
+        Annotated[Demo, tyro.conf.subcommand("demo")],
+        Annotated[Train, tyro.conf.subcommand("train", default=train)],
+        Annotated[Evaluate, tyro.conf.subcommand("evaluate")],
+        Annotated[Play, tyro.conf.subcommand("play")],
+        Annotated[Bench, tyro.conf.subcommand("bench")],
+        Annotated[Methods, tyro.conf.subcommand("methods")],
+        Annotated[Tasks, tyro.conf.subcommand("tasks")],
+    ]
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; errors that a user can mend are told in one line."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        command = tyro.extras.subcommand_cli_from_dict(
-            COMMANDS, prog="alma", description="Multi-agent learning for composite tasks.", args=arguments
+        command = tyro.cli(
+            commands(arguments),
+            prog="alma",
+            description="Multi-agent learning for composite tasks.",
+            args=arguments,
         )
         command.run()
     except (OSError, ValueError) as error:
         sys.exit(f"alma: {error}")
+    except Interrupted as stopped:
+        notes.print(str(stopped))
+        sys.exit(130)

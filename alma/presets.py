@@ -6,12 +6,19 @@ from typing import Literal
 from alma.learning.schedules import Linear
 
 
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
 @dataclass(frozen=True)
-class NetworkOptions:
-    """What the networks look like."""
+class ActorNetworkOptions:
+    """What the networks of the low level look like."""
 
     trunk: Literal["pooling", "attention"] = "pooling"
     """How actors look at entities."""
+    relations: bool = True
+    """Whether attention uses what entities are to an agent (offset, distance, ...)."""
     width: int = 64
     heads: int = 4
     """Of attention."""
@@ -20,46 +27,103 @@ class NetworkOptions:
     mixer: Literal["sum", "qmix"] = "sum"
     """How utilities make the value of a subtask: added up (VDN), or mixed by hypernetworks."""
     mixer_width: int = 32
-    allocator_width: int = 64
-    choice_width: int = 32
-    """Of the part of the proposal that is computed anew for every allocation."""
+    hyper_width: int = 128
+    """Of the mixer's hypernetworks."""
+    mixing: Literal["softmax", "absolute"] = "softmax"
+    """How the mixer's weights are made positive."""
+
+    def __post_init__(self) -> None:
+        for name in ("width", "hyper_width"):
+            size = getattr(self, name)
+            _require(
+                size % self.heads == 0, f"{name} must be a multiple of the {self.heads} heads of attention, not {size}"
+            )
 
 
 @dataclass(frozen=True)
-class ActorOptions:
+class AllocatorNetworkOptions:
+    """What the networks of the high level look like."""
+
+    kind: Literal["pairs", "pointer"] = "pairs"
+    """Codes of (agent, subtask) pairs, or the paper's pointer network and attention critic."""
+    width: int = 64
+    heads: int = 4
+    """Of attention."""
+    choice_width: int = 32
+    """Of the part of the pair proposal that is computed anew for every allocation."""
+
+    def __post_init__(self) -> None:
+        _require(
+            self.width % self.heads == 0,
+            f"width must be a multiple of the {self.heads} heads of attention, not {self.width}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions:
+    """What both levels have in common."""
+
+    gamma: float
+    batch: int
+    learning_rate: float = 1e-3
+    optimiser: Literal["adam", "rmsprop"] = "adam"
+    clip: float = 10.0
+    """The norm of gradients is cut to this."""
+    target_rate: float = 0.02
+    """How far the target network moves when it follows: 1 copies."""
+    target_episodes: int = 0
+    """Episodes between moves of the target network; 0: it moves after every update."""
+    reward_scale: float = 0.2
+    popart: bool = False
+    """Normalise values by running statistics of the targets."""
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.gamma <= 1, f"gamma must lie between 0 and 1, not {self.gamma}")
+        _require(self.batch >= 1, f"batch must be at least 1, not {self.batch}")
+        _require(self.learning_rate > 0, f"learning_rate must be positive, not {self.learning_rate}")
+        _require(0 < self.target_rate <= 1, f"target_rate must lie in (0, 1], not {self.target_rate}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorOptions(LearningOptions):
     """The low level: Q-learning of the actors."""
 
     gamma: float = 0.98
-    learning_rate: float = 1e-3
     batch: int = 512
-    """Transitions an update."""
+    """Windows an update."""
+    window: int = 1
+    """Transitions that follow each other, in a window."""
     n_step: int = 5
     """Steps of reward before bootstrapping; cut where the allocation changes."""
-    target_rate: float = 0.02
-    """How fast the target network follows, per update."""
-    reward_scale: float = 0.2
-    clip: float = 10.0
+    networks: ActorNetworkOptions = field(default_factory=ActorNetworkOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.window >= 1, f"window must be at least 1, not {self.window}")
+        _require(self.n_step >= 1, f"n_step must be at least 1, not {self.n_step}")
 
 
-@dataclass(frozen=True)
-class AllocatorOptions:
+@dataclass(frozen=True, kw_only=True)
+class AllocatorOptions(LearningOptions):
     """The high level: amortised Q-learning of the allocator."""
 
-    period: int = 5
-    """N_t: steps between allocations."""
     gamma: float = 0.95
-    learning_rate: float = 1e-3
     batch: int = 128
     """Decisions an update."""
+    period: int = 5
+    """N_t: steps between allocations."""
     proposals: int = 16
     """N_p: allocations to choose from."""
     entropy: float = 0.01
     """lambda_AQL: weight of the proposal's entropy."""
     max_age: int = 150_000
     """Decisions older than so many environment steps are not used; weights fall linearly to zero until then."""
-    target_rate: float = 0.02
-    reward_scale: float = 0.2
-    clip: float = 10.0
+    networks: AllocatorNetworkOptions = field(default_factory=AllocatorNetworkOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("period", "proposals", "max_age"):
+            _require(getattr(self, name) >= 1, f"{name} must be at least 1, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -67,6 +131,7 @@ class CollectionOptions:
     """Playing, and what is remembered of it."""
 
     environments: int = 128
+    """Environments that run side by side."""
     buffer: int = 524_288
     """Environment steps kept in replay."""
     decisions: int = 131_072
@@ -75,6 +140,20 @@ class CollectionOptions:
     """Environment steps before the first update."""
     steps_per_update: int = 256
     """Environment steps between updates."""
+    episodes_per_update: int = 0
+    """If not 0: updates are made only while there are fewer than finished episodes divided by this."""
+
+    def __post_init__(self) -> None:
+        _require(self.environments >= 1, f"environments must be at least 1, not {self.environments}")
+        for name in ("buffer", "decisions", "warmup", "steps_per_update"):
+            _require(
+                getattr(self, name) >= self.environments,
+                f"{name} must be at least the number of environments ({self.environments}), not {getattr(self, name)}",
+            )
+        _require(
+            self.steps_per_update % self.environments == 0,
+            f"steps_per_update must be a multiple of the {self.environments} environments, not {self.steps_per_update}",
+        )
 
 
 @dataclass(frozen=True)
@@ -90,11 +169,113 @@ class ExplorationOptions:
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
-    """Everything that makes a training run, apart from the task."""
+class ReportOptions:
+    """What is told of a run while it goes on. None of it changes what is learned."""
 
-    networks: NetworkOptions = field(default_factory=NetworkOptions)
+    chunk: int = 5_120
+    """Environment steps between two looks at the run, in one compiled call."""
+    log_every: int = 25_600
+    """Environment steps between lines of metrics."""
+    evaluate_every: int = 204_800
+    """Environment steps between evaluations; there is always one at the end."""
+    episodes: int = 256
+    """Greedy episodes of an evaluation."""
+    final_episodes: int = 1024
+    """Greedy episodes of the last evaluation."""
+    checkpoint_minutes: float = 5.0
+    """Time between checkpoints."""
+
+    def __post_init__(self) -> None:
+        for name in ("chunk", "log_every", "evaluate_every", "episodes", "final_episodes"):
+            _require(getattr(self, name) >= 1, f"report.{name} must be at least 1, not {getattr(self, name)}")
+        _require(
+            self.checkpoint_minutes > 0, f"report.checkpoint_minutes must be positive, not {self.checkpoint_minutes}"
+        )
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Everything that makes a training run, apart from the task and the method."""
+
+    steps: int = 2_500_000
+    """Environment steps to train for."""
+    play: Literal["live", "target"] = "target"
+    """Which networks are evaluated and saved: the live ones, or the target networks, which are averages of them."""
     actors: ActorOptions = field(default_factory=ActorOptions)
     allocator: AllocatorOptions = field(default_factory=AllocatorOptions)
     collection: CollectionOptions = field(default_factory=CollectionOptions)
     exploration: ExplorationOptions = field(default_factory=ExplorationOptions)
+    report: ReportOptions = field(default_factory=ReportOptions)
+
+    def __post_init__(self) -> None:
+        _require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
+        rows = self.collection.warmup // self.collection.environments
+        needed = self.actors.window + self.actors.n_step
+        _require(
+            rows >= needed,
+            f"warmup must be at least {needed * self.collection.environments} steps, for windows of {needed} "
+            f"in {self.collection.environments} environments, not {self.collection.warmup}",
+        )
+
+
+FAST = TrainingOptions()
+"""Ours, for a machine with few cores: less work per unit of learning."""
+
+PAPER = TrainingOptions(
+    steps=15_000_000,
+    play="live",
+    actors=ActorOptions(
+        gamma=0.99,
+        learning_rate=5e-4,
+        optimiser="rmsprop",
+        reward_scale=1.0,
+        popart=True,
+        batch=32,
+        window=64,
+        n_step=1,
+        target_rate=1.0,
+        target_episodes=200,
+        networks=ActorNetworkOptions(trunk="attention", relations=False, width=128, hidden=64, mixer="qmix"),
+    ),
+    allocator=AllocatorOptions(
+        gamma=0.99,
+        learning_rate=5e-4,
+        optimiser="rmsprop",
+        reward_scale=1.0,
+        popart=True,
+        batch=400,
+        proposals=32,
+        target_rate=1.0,
+        target_episodes=50,
+        networks=AllocatorNetworkOptions(kind="pointer", width=128),
+    ),
+    collection=CollectionOptions(
+        environments=8,
+        buffer=750_000,
+        decisions=200_000,
+        warmup=3_200,
+        steps_per_update=64,
+        episodes_per_update=1,
+    ),
+    exploration=ExplorationOptions(
+        action=Linear(1.0, 0.05, 2_000_000),
+        proposal=Linear(1.0, 0.05, 3_000_000),
+        subtask=Linear(1.0, 0.0, 750_000),
+    ),
+    report=ReportOptions(chunk=512, log_every=10_240, evaluate_every=50_176, episodes=160),
+)
+"""The paper's table, and what is known of its experiments besides."""
+
+TINY = TrainingOptions(
+    steps=20_480,
+    actors=ActorOptions(batch=32, networks=ActorNetworkOptions(width=16, hidden=16)),
+    allocator=AllocatorOptions(batch=16, proposals=4, networks=AllocatorNetworkOptions(width=16, choice_width=8)),
+    collection=CollectionOptions(environments=16, buffer=16_384, decisions=4_096, warmup=1_024, steps_per_update=256),
+    exploration=ExplorationOptions(
+        action=Linear(1.0, 0.05, 10_000), proposal=Linear(1.0, 0.05, 10_000), subtask=Linear(1.0, 0.0, 10_000)
+    ),
+    report=ReportOptions(chunk=1_024, log_every=2_048, evaluate_every=10_240, episodes=64, final_episodes=64),
+)
+"""For tests and first looks: seconds, and nothing learned to speak of."""
+
+PRESETS = {"fast": FAST, "paper": PAPER, "tiny": TINY}

@@ -64,6 +64,17 @@ def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int) -> 
     return jax.tree.map(lambda ring: ring[times, environments], steps.rows)
 
 
+def unfold(windows: Step, length: int) -> Step:
+    """All windows of `length` steps within longer windows, side by side: `length` x (starts * batch)."""
+    starts = windows.terminated.shape[0] - length + 1
+
+    def slide(leaf: Array) -> Array:
+        rows = jnp.stack([leaf[first : first + starts] for first in range(length)])
+        return rows.reshape(length, -1, *leaf.shape[2:])
+
+    return jax.tree.map(slide, windows)
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Decision:

@@ -49,6 +49,13 @@ class TaskSpec:
     max_steps: int
     mask_subtask_actions: bool
     """Whether actions aimed at an entity of another subtask are unavailable to an agent."""
+    max_things: int | None = None
+    """The most non-agent entities that one subtask can have, so that networks look no further; None: all."""
+
+    @property
+    def things_per_subtask(self) -> int:
+        things = self.entities - self.agents
+        return things if self.max_things is None else min(self.max_things, things)
 
     def __post_init__(self) -> None:
         for name in ("agents", "entities", "subtasks", "max_steps"):

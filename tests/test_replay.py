@@ -12,6 +12,7 @@ from alma.replay import (
     empty_steps,
     sample_decisions,
     sample_windows,
+    unfold,
 )
 
 COUNT = 3
@@ -39,6 +40,18 @@ def test_windows_are_steps_in_a_row_of_one_environment(written):
     assert (environments == environments[0]).all()
     assert set(times[0]) == set(range(max(0, written - 10), written - 3)), "every window that is still there"
     assert set(environments[0]) == set(range(COUNT))
+
+
+def test_long_windows_unfold_into_all_short_ones():
+    ring = empty_steps(step(0), 10)
+    for number in range(10):
+        ring = add_step(ring, step(number))
+    long = sample_windows(jax.random.key(0), ring, 2, 5)
+    short = jax.device_get(unfold(long, 2))
+    assert short.state["time"].shape == (2, 4 * 2)
+    assert (np.diff(short.state["time"], axis=0) == 1).all()
+    expected = np.concatenate([long.state["time"][t] for t in range(4)])
+    np.testing.assert_array_equal(short.state["time"][0], expected)
 
 
 def decision(reward, born):

@@ -11,20 +11,23 @@ import pytest
 import alma
 from alma import NOBODY
 from alma.checkpoint import load_tree, save_tree
+from alma.learning.allocators import only_where
 from alma.presets import (
+    ActorNetworkOptions,
     ActorOptions,
+    AllocatorNetworkOptions,
     AllocatorOptions,
     CollectionOptions,
-    NetworkOptions,
     TrainingOptions,
 )
-from alma.trainer import Trainer, _only_where
+from alma.trainer import Trainer
 
 TINY = TrainingOptions(
-    networks=NetworkOptions(width=8, hidden=8, allocator_width=8, choice_width=8),
-    actors=ActorOptions(batch=16),
-    allocator=AllocatorOptions(batch=8, proposals=2, period=4),
-    collection=CollectionOptions(environments=4, buffer=256, decisions=256, steps_per_update=8),
+    actors=ActorOptions(batch=16, networks=ActorNetworkOptions(width=8, hidden=8)),
+    allocator=AllocatorOptions(
+        batch=8, proposals=2, period=4, networks=AllocatorNetworkOptions(width=8, choice_width=8)
+    ),
+    collection=CollectionOptions(environments=4, buffer=256, decisions=256, steps_per_update=8, warmup=48),
 )
 
 
@@ -35,7 +38,7 @@ def trainer():
 
 @pytest.fixture(scope="module")
 def begun(trainer):
-    return jax.jit(trainer.init)(jax.random.key(0))
+    return trainer.init(jax.random.key(0))
 
 
 def copy(state):
@@ -117,21 +120,19 @@ def test_steps_remember_what_was_done(played):
 
 
 def test_a_run_goes_on_bit_for_bit_after_saving(trainer, begun, tmp_path):
-    straight, _ = trainer.chunk(copy(begun), 6, False)
-    straight, _ = trainer.chunk(straight, 1, True)
-    straight, _ = trainer.chunk(straight, 1, True)
-    first, _ = trainer.chunk(copy(begun), 6, False)
-    first, _ = trainer.chunk(first, 1, True)
+    straight, _ = trainer.chunk(copy(begun), 8)
+    straight, _ = trainer.chunk(straight, 8)
+    first, _ = trainer.chunk(copy(begun), 8)
     save_tree(tmp_path / "run.ckpt", first)
     loaded = load_tree(tmp_path / "run.ckpt", jax.eval_shape(lambda: begun))
-    resumed, _ = trainer.chunk(loaded, 1, True)
+    resumed, _ = trainer.chunk(loaded, 8)
+    assert int(resumed.updates) == 11, "the first update comes with the sixth iteration"
     assert_equal(resumed, straight)
 
 
 def test_updates_move_parameters_and_targets_follow(trainer, begun):
-    warm, _ = trainer.chunk(copy(begun), 6, False)
-    before = copy(warm)
-    after, figures = trainer.chunk(warm, 1, True)
+    before, _ = trainer.chunk(copy(begun), 8)
+    after, figures = jax.jit(trainer.update)(before)
     for level in ("actors", "allocator"):
         old, new = getattr(before, level), getattr(after, level)
         rate = getattr(TINY, level).target_rate
@@ -146,9 +147,22 @@ def test_updates_move_parameters_and_targets_follow(trainer, begun):
 def test_only_where_is_the_same_as_everywhere(due):
     mask = jnp.zeros(8, bool).at[jnp.asarray(list(due), int)].set(True)
     inputs = jnp.arange(8.0)
-    result = _only_where(mask, lambda rows: (rows * 2, rows + 1), inputs, (-jnp.ones(8), jnp.zeros(8)))
+    result = only_where(mask, lambda portion, rows: (rows * 2, rows + 1), inputs, (-jnp.ones(8), jnp.zeros(8)))
     np.testing.assert_array_equal(result[0], jnp.where(mask, inputs * 2, -1))
     np.testing.assert_array_equal(result[1], jnp.where(mask, inputs + 1, 0))
+
+
+def test_updates_wait_for_warmup_and_for_episodes(trainer, begun):
+    def due(state, **collection):
+        options = replace(TINY, collection=replace(TINY.collection, **collection))
+        return bool(replace(trainer, options=options).update_is_due(state))
+
+    early, late = replace(begun, env_steps=jnp.int32(47)), replace(begun, env_steps=jnp.int32(48))
+    assert not due(early)
+    assert due(late)
+    assert not due(late, episodes_per_update=2)
+    assert due(replace(late, episodes=jnp.int32(3), updates=jnp.int32(1)), episodes_per_update=2)
+    assert not due(replace(late, episodes=jnp.int32(2), updates=jnp.int32(1)), episodes_per_update=2)
 
 
 def test_full_buffers_take_little_room():

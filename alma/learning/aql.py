@@ -8,40 +8,48 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from alma.networks.pairs import log_probability, propose
+from alma.networks.popart import Head
+from alma.networks.proposal import log_probability, propose
 from alma.replay import Decision
-from alma.task import View
+from alma.task import NOBODY, View
 
 Params = Any
 
 
 @dataclass(frozen=True)
 class AllocatorNetworks:
-    """The two networks of the high level, as functions of parameters."""
+    """The networks of the high level, as functions of parameters."""
 
     proposal: Any
     critic: Any
+    head: Head
 
     def init(self, key: Array, view: View, allocation: Int[Array, "*b A"]) -> Params:
         proposal_key, critic_key = jax.random.split(key)
         return {
             "proposal": self.proposal.init(proposal_key, view, allocation),
             "critic": self.critic.init(critic_key, view, allocation, allocation[..., None, :]),
+            "head": self.head.init(),
         }
 
     def proposals(
         self, params: Params, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"], count: int
     ) -> Int[Array, "*b P A"]:
         """Draw allocations; everything but the drawing is done once a state."""
-        codes = self.proposal.apply(params["proposal"], view, previous)
-        keys = jax.random.split(key, count)
+        choices = self.proposal.apply(params["proposal"], view, previous)
         draw = jax.vmap(propose, in_axes=(0, None), out_axes=-2)
-        return draw(keys, codes)
+        return draw(jax.random.split(key, count), choices)
+
+    def raw_values(
+        self, params: Params, view: View, previous: Int[Array, "*b A"], allocations: Int[Array, "*b P A"]
+    ) -> Float[Array, "*b P"]:
+        """The critic's outputs; the head makes values of them, in the same order."""
+        return self.critic.apply(params["critic"], view, previous, allocations)
 
     def values(
         self, params: Params, view: View, previous: Int[Array, "*b A"], allocations: Int[Array, "*b P A"]
     ) -> Float[Array, "*b P"]:
-        return self.critic.apply(params["critic"], view, previous, allocations)
+        return self.head.value(params["head"], self.raw_values(params, view, previous, allocations))
 
     def log_probability(
         self, params: Params, view: View, previous: Int[Array, "*b A"], allocation: Int[Array, "*b A"]
@@ -64,45 +72,77 @@ def choose(
     return chosen, drawn[..., 0, :]
 
 
-def aql_loss(
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class AllocatorBatch:
+    """Decisions with what they should be worth, and next states with the best allocation that was proposed there."""
+
+    view: View
+    previous: Int[Array, "B A"]
+    allocation: Int[Array, "B A"]
+    target: Float[Array, "B"]
+    later: View
+    before: Int[Array, "B A"]
+    """The allocation in force in the next state."""
+    best: Int[Array, "B A"]
+    weight: Float[Array, "B"]
+
+
+def allocator_batch(
     params: Params,
     target_params: Params,
     networks: AllocatorNetworks,
     view_of: Callable[[Any], View],
     key: PRNGKeyArray,
-    batch: Decision,
+    decisions: Decision,
     weight: Float[Array, "B"],
     *,
     gamma: float,
     reward_scale: float,
     proposals: int,
-    entropy: float,
-) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """Critic and proposal together; neither's gradient reaches the other.
+) -> AllocatorBatch:
+    """Double Q-learning: the live critic chooses among fresh proposals, the target critic values the choice.
 
-    The critic learns from the target critic's value of the best proposal in the next state; the proposal learns to
-    suggest the best one in the state itself, the first of an episode included.
+    Where the episode ended, the next state is the first of another one: nothing of its value counts, but its
+    proposals do.
     """
-    previous, allocation = batch.previous.astype(jnp.int32), batch.allocation.astype(jnp.int32)
-    view, later = view_of(batch.state), view_of(batch.next_state)
-    live = jax.lax.stop_gradient(params)
-    now_key, later_key = jax.random.split(key)
-    next_best, _ = choose(networks, live, later_key, later, allocation, proposals)
-    next_value = networks.values(target_params, later, allocation, next_best[..., None, :])[..., 0]
-    target = reward_scale * batch.reward + jnp.where(batch.terminated, 0, gamma * next_value)
+    allocation = decisions.allocation.astype(jnp.int32)
+    view, later = view_of(decisions.state), view_of(decisions.next_state)
+    before = jnp.where(decisions.terminated[:, None], NOBODY, allocation)
+    best, _ = choose(networks, params, key, later, before, proposals)
+    next_value = networks.values(target_params, later, before, best[..., None, :])[..., 0]
+    target = reward_scale * decisions.reward + jnp.where(decisions.terminated, 0, gamma * next_value)
+    return AllocatorBatch(
+        view=view,
+        previous=decisions.previous.astype(jnp.int32),
+        allocation=allocation,
+        target=jax.lax.stop_gradient(target),
+        later=later,
+        before=before,
+        best=best,
+        weight=weight,
+    )
 
-    value = networks.values(params, view, previous, allocation[..., None, :])[..., 0]
-    error = value - jax.lax.stop_gradient(target)
-    total = jnp.maximum(jnp.sum(weight), 1e-6)
-    critic_loss = jnp.sum(weight * error**2) / total
 
-    best, _ = choose(networks, live, now_key, view, previous, proposals)
-    log_best, spread = networks.log_probability(params, view, previous, best)
-    proposal_loss = jnp.sum(weight * (-log_best - entropy * spread)) / total
+def aql_loss(
+    params: Params, networks: AllocatorNetworks, batch: AllocatorBatch, entropy: float
+) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+    """The critic learns from its targets, the proposal to suggest what the critic found best.
+
+    Neither's gradient reaches the other.
+    """
+    raw = networks.raw_values(params, batch.view, batch.previous, batch.allocation[..., None, :])[..., 0]
+    error = networks.head.error(params["head"], raw, batch.target)
+    total = jnp.maximum(jnp.sum(batch.weight), 1e-6)
+
+    def mean(rows: Float[Array, "B"]) -> Float[Array, ""]:
+        return jnp.sum(batch.weight * rows) / total
+
+    log_best, spread = networks.log_probability(params, batch.later, batch.before, batch.best)
     figures = {
-        "critic_loss": critic_loss,
-        "proposal_loss": proposal_loss,
-        "proposal_entropy": jnp.sum(weight * spread) / total,
-        "allocation_value": jnp.sum(weight * value) / total,
+        "critic_loss": mean(error**2),
+        "proposal_loss": mean(-log_best - entropy * spread),
+        "proposal_entropy": mean(spread),
+        "allocation_value": mean(networks.head.value(params["head"], raw)),
     }
-    return critic_loss + proposal_loss, figures
+    return figures["critic_loss"] + figures["proposal_loss"], figures

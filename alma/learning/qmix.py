@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from alma.networks.masks import allocation_matrix, same_subtask
+from alma.networks.popart import Head
 from alma.replay import Step
 from alma.task import View, available_under
 
@@ -17,10 +18,11 @@ Params = Any
 
 @dataclass(frozen=True)
 class ActorNetworks:
-    """The two networks of the low level, as functions of parameters."""
+    """The networks of the low level, as functions of parameters."""
 
     utility: Any
     mixer: Any
+    head: Head
     mask_subtask_actions: bool
 
     def init(self, key: Array, view: View, allocation: Int[Array, "*b A"], subtasks: int) -> Params:
@@ -29,7 +31,7 @@ class ActorNetworks:
         members = allocation_matrix(allocation, subtasks)
         utility = self.utility.init(utility_key, view, attends, allocation)
         mixer = self.mixer.init(mixer_key, jnp.zeros(allocation.shape), view, attends, members)
-        return {"utility": utility, "mixer": mixer}
+        return {"utility": utility, "mixer": mixer, "head": self.head.init()}
 
     def utilities(
         self, params: Params, view: View, allocation: Int[Array, "*b A"], last_action: Int[Array, "*b A"]
@@ -39,6 +41,7 @@ class ActorNetworks:
     def mix(
         self, params: Params, chosen: Float[Array, "*b A"], view: View, allocation: Int[Array, "*b A"]
     ) -> Float[Array, "*b M"]:
+        """One output a subtask; the head makes values of them."""
         members = allocation_matrix(allocation, view.active.shape[-1])
         return self.mixer.apply(params["mixer"], chosen, view, same_subtask(view, allocation), members)
 
@@ -89,7 +92,21 @@ def n_step_returns(window: Step, gamma: float) -> Returns:
     return Returns(rewards, steps, ended)
 
 
-def qmix_loss(
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ActorBatch:
+    """Transitions, n steps long, and what their subtasks should be worth."""
+
+    view: View
+    allocation: Int[Array, "B A"]
+    last_action: Int[Array, "B A"]
+    action: Int[Array, "B A"]
+    target: Float[Array, "B M"]
+    counts: Float[Array, "B M"]
+    """1 for subtasks that were active and had somebody allocated, 0 for those that teach nothing."""
+
+
+def actor_batch(
     params: Params,
     target_params: Params,
     networks: ActorNetworks,
@@ -97,32 +114,46 @@ def qmix_loss(
     window: Step,
     gamma: float,
     reward_scale: float,
-) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """Mean squared TD error over the subtasks that were active and had somebody allocated."""
+) -> ActorBatch:
+    """Double Q-learning: the live network chooses the next actions, the target network values them.
+
+    The next state is valued under the same allocation as the first.
+    """
     returns = n_step_returns(window, gamma)
     first = jax.tree.map(lambda leaf: leaf[0], window)
+    last = jax.tree.map(lambda leaf: leaf[returns.steps, jnp.arange(leaf.shape[1])], window)
     allocation = first.allocation.astype(jnp.int32)
-    action = first.action.astype(jnp.int32)
-    batch = jnp.arange(action.shape[0])
-    last = jax.tree.map(lambda leaf: leaf[returns.steps, batch], window)
-
     view, later = view_of(first.state), view_of(last.state)
-    values = networks.utilities(params, view, allocation, first.last_action.astype(jnp.int32))
-    mixed = networks.mix(params, take(values, action), view, allocation)
 
-    # Next values under the same allocation; the live network chooses, the target network values.
-    available = networks.available(later, allocation)
     last_action = last.last_action.astype(jnp.int32)
+    available = networks.available(later, allocation)
     best = greedy(networks.utilities(params, later, allocation, last_action), available)
     later_values = networks.utilities(target_params, later, allocation, last_action)
-    bootstrap = networks.mix(target_params, take(later_values, best), later, allocation)
+    mixed = networks.mix(target_params, take(later_values, best), later, allocation)
+    bootstrap = networks.head.value(target_params["head"], mixed)
     goes_on = later.active & ~returns.ended[:, None]
-    discount = gamma ** returns.steps[:, None]
-    target = reward_scale * returns.rewards + jnp.where(goes_on, discount * bootstrap, 0)
+    target = reward_scale * returns.rewards + jnp.where(goes_on, gamma ** returns.steps[:, None] * bootstrap, 0)
 
     attended = jnp.any(allocation_matrix(allocation, view.active.shape[-1]) > 0, axis=-2)
-    counts = (view.active & attended & (returns.steps > 0)[:, None]).astype(jnp.float32)
-    error = counts * (mixed - jax.lax.stop_gradient(target))
-    total = jnp.maximum(jnp.sum(counts), 1)
-    loss = jnp.sum(error**2) / total
-    return loss, {"actor_loss": loss, "actor_value": jnp.sum(counts * mixed) / total}
+    counts = view.active & attended & (returns.steps > 0)[:, None]
+    return ActorBatch(
+        view=view,
+        allocation=allocation,
+        last_action=first.last_action.astype(jnp.int32),
+        action=first.action.astype(jnp.int32),
+        target=jax.lax.stop_gradient(target),
+        counts=counts.astype(jnp.float32),
+    )
+
+
+def qmix_loss(
+    params: Params, networks: ActorNetworks, batch: ActorBatch
+) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+    """Mean squared TD error over the subtasks that count."""
+    values = networks.utilities(params, batch.view, batch.allocation, batch.last_action)
+    mixed = networks.mix(params, take(values, batch.action), batch.view, batch.allocation)
+    error = networks.head.error(params["head"], mixed, batch.target)
+    total = jnp.maximum(jnp.sum(batch.counts), 1)
+    loss = jnp.sum(batch.counts * error**2) / total
+    value = networks.head.value(params["head"], mixed)
+    return loss, {"actor_loss": loss, "actor_value": jnp.sum(batch.counts * value) / total}

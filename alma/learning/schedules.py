@@ -18,6 +18,6 @@ class Linear:
         if self.over < 1:
             raise ValueError(f"a schedule must last at least 1 step, not {self.over}")
 
-    def __call__(self, steps: Int[Array, ""]) -> Float[Array, ""]:
+    def __call__(self, steps: Int[Array, ""] | int) -> Float[Array, ""]:
         done = jnp.clip(steps / self.over, 0, 1)
         return self.start + (self.end - self.start) * done

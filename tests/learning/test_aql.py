@@ -9,11 +9,12 @@ import optax
 from views import random_view
 
 from alma import NOBODY
-from alma.learning.aql import AllocatorNetworks, aql_loss, choose
+from alma.learning.aql import AllocatorNetworks, allocator_batch, aql_loss, choose
 from alma.networks.pairs import PairCritic, PairProposal
+from alma.networks.popart import Plain
 from alma.replay import Decision
 
-NETWORKS = AllocatorNetworks(PairProposal(32, 16), PairCritic(32))
+NETWORKS = AllocatorNetworks(PairProposal(32, 16, things=2), PairCritic(32, things=2), Plain())
 EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
 BATCH = 64
 
@@ -47,7 +48,7 @@ def test_the_best_allocation_is_found():
                 terminated=jnp.ones(BATCH, bool),
                 born=jnp.zeros(BATCH, jnp.int32),
             )
-            gradients, figures = jax.grad(aql_loss, has_aux=True)(
+            batch = allocator_batch(
                 params,
                 params,
                 NETWORKS,
@@ -58,8 +59,8 @@ def test_the_best_allocation_is_found():
                 gamma=0.9,
                 reward_scale=1.0,
                 proposals=8,
-                entropy=0.05,
             )
+            gradients, figures = jax.grad(aql_loss, has_aux=True)(params, NETWORKS, batch, 0.05)
             updates, state = optimiser.update(gradients, state)
             return (optax.apply_updates(params, updates), state), figures
 
@@ -83,7 +84,7 @@ def test_gradients_keep_to_their_own_network():
 
     def gradients(part):
         def loss(params, target):
-            _, figures = aql_loss(
+            batch = allocator_batch(
                 params,
                 target,
                 NETWORKS,
@@ -94,9 +95,8 @@ def test_gradients_keep_to_their_own_network():
                 gamma=0.9,
                 reward_scale=1.0,
                 proposals=4,
-                entropy=0.01,
             )
-            return figures[part]
+            return aql_loss(params, NETWORKS, batch, 0.01)[1][part]
 
         return jax.jit(jax.grad(loss, argnums=(0, 1)))(params, params)
 
@@ -104,3 +104,35 @@ def test_gradients_keep_to_their_own_network():
         live, target = gradients(part)
         assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(live[own]))
         assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves((live[other], target)))
+
+
+def test_targets_by_hand():
+    """Rewards, and the target critic's value of what the live critic found best; nothing beyond an end."""
+    view = batch_of(random_view())
+    previous = jnp.zeros((BATCH, 3), int)
+    params = NETWORKS.init(jax.random.key(0), view, previous)
+    target_params = NETWORKS.init(jax.random.key(1), view, previous)
+    terminated = jnp.arange(BATCH) < 10
+    reward = jnp.arange(BATCH, dtype=jnp.float32)
+    decision = Decision(None, previous, previous + 1, reward, None, terminated, jnp.zeros(BATCH, int))
+    key = jax.random.key(3)
+    batch = allocator_batch(
+        params,
+        target_params,
+        NETWORKS,
+        lambda _: view,
+        key,
+        decision,
+        jnp.ones(BATCH),
+        gamma=0.9,
+        reward_scale=2.0,
+        proposals=6,
+    )
+    before = jnp.where(terminated[:, None], NOBODY, 1)
+    before = jnp.broadcast_to(before, (BATCH, 3))
+    drawn = NETWORKS.proposals(params, key, view, before, 6)
+    best = np.argmax(NETWORKS.values(params, view, before, drawn), axis=1)
+    values = np.asarray(NETWORKS.values(target_params, view, before, drawn))[np.arange(BATCH), best]
+    expected = 2 * np.asarray(reward) + np.where(terminated, 0, 0.9 * values)
+    np.testing.assert_allclose(batch.target, expected, rtol=1e-5)
+    np.testing.assert_array_equal(batch.best, np.asarray(drawn)[np.arange(BATCH), best])

@@ -21,7 +21,7 @@ VIEW = random_view()
 @pytest.fixture(scope="module", params=["pooling", "attention", "attention without relations"])
 def utility(request):
     trunks = {
-        "pooling": Pooling(8),
+        "pooling": Pooling(8, things=2),
         "attention": Attention(8, heads=2),
         "attention without relations": Attention(8, heads=2, use_relations=False),
     }

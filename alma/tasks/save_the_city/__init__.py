@@ -37,6 +37,7 @@ class SaveTheCity(Task[State]):
             relations=seeing.RELATIONS,
             max_steps=self.rules.max_steps,
             mask_subtask_actions=False,
+            max_things=1,
         )
 
     def reset(self, key: PRNGKeyArray) -> State:

@@ -1,4 +1,4 @@
-"""The allocator over pairs: probabilities, symmetries, and absent agents."""
+"""Proposals and critics: probabilities, symmetries, and absent agents."""
 
 import itertools
 from dataclasses import replace
@@ -10,25 +10,39 @@ import pytest
 from views import random_view, rename_subtasks, select_entities, without
 
 from alma import NOBODY
-from alma.networks.pairs import PairCritic, PairProposal, log_probability, propose
+from alma.networks.critic import AttentionCritic
+from alma.networks.pairs import PairCritic, PairProposal
+from alma.networks.proposal import PointerProposal, log_probability, propose
 
 VIEW = random_view()
 PREVIOUS = jnp.asarray([0, 2, NOBODY])
 EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
 
 
-@pytest.fixture(scope="module")
-def proposal():
-    network = PairProposal(8, 6)
+PROPOSALS = {"pairs": PairProposal(8, 6, things=2), "pointer": PointerProposal(8, heads=2)}
+CRITICS = {"pairs": PairCritic(8, things=2), "attention": AttentionCritic(8, heads=2)}
+
+
+@pytest.fixture(scope="module", params=PROPOSALS)
+def proposal(request):
+    network = PROPOSALS[request.param]
     params = network.init(jax.random.key(0), VIEW, PREVIOUS)
     return lambda view=VIEW, previous=PREVIOUS: network.apply(params, view, previous)
 
 
-@pytest.fixture(scope="module")
-def critic():
-    network = PairCritic(8)
+def make_critic(network):
     params = network.init(jax.random.key(1), VIEW, PREVIOUS, EVERY)
     return lambda view=VIEW, previous=PREVIOUS, every=EVERY: np.asarray(network.apply(params, view, previous, every))
+
+
+@pytest.fixture(scope="module", params=CRITICS)
+def critic(request):
+    return make_critic(CRITICS[request.param])
+
+
+@pytest.fixture(scope="module")
+def pair_critic():
+    return make_critic(CRITICS["pairs"])
 
 
 def probabilities(codes, allocations):
@@ -69,19 +83,45 @@ def test_absent_agents_and_finished_subtasks_are_never_chosen(proposal):
     assert set(draws[:, [0, 2]].ravel()) == {0, 2}
 
 
-def test_entropy_by_hand(proposal):
-    codes = proposal()
+def test_entropy_by_hand():
+    network = PROPOSALS["pairs"]
+    codes = network.apply(network.init(jax.random.key(0), VIEW, PREVIOUS), VIEW, PREVIOUS)
     flat = codes._replace(score=jnp.zeros_like(codes.score))
     assert float(log_probability(flat, EVERY[0])[1]) == pytest.approx(np.log(3), abs=1e-5)
 
 
-def test_the_critic_does_not_care_for_the_names_of_agents_and_subtasks(critic):
+def test_entropy_is_the_mean_along_prefixes(proposal):
+    """Of all allocations, weighted by their probability: the entropy of the whole, by the chain rule."""
+    codes = proposal()
+    logs, spreads = jax.vmap(lambda b: log_probability(codes, b))(EVERY)
+    table = np.exp(logs)
+    assert 3 * (table * spreads).sum() == pytest.approx(float(-(table * logs).sum()), rel=1e-4)
+
+
+def test_a_pointer_by_hand():
+    """Logits are h . (g + counts) / sqrt(H); then g changes where it was chosen."""
+    network = PROPOSALS["pointer"]
+    codes = network.apply(network.init(jax.random.key(0), VIEW, PREVIOUS), VIEW, PREVIOUS)
+    g, given = codes.start()
+    counts = 0.2 * np.stack([np.array([2, 1, 1]), np.zeros(3)], axis=1)  # things, agents
+    pointed = np.asarray(g) + counts @ np.asarray(codes.counts_kernel) + np.asarray(codes.counts_bias)
+    expected = pointed @ np.asarray(codes.agents[0]) / np.sqrt(8)
+    np.testing.assert_allclose(codes.logits(0, (g, given)), expected, rtol=1e-5)
+    after, given = codes.remember(0, (g, given), jnp.asarray([0.0, 1.0, 0.0]))
+    both = np.maximum(np.concatenate([g[1], codes.agents[0]]), 0)
+    np.testing.assert_allclose(after[1], g[1] + both @ codes.update_kernel + codes.update_bias, rtol=1e-5)
+    np.testing.assert_array_equal(after[jnp.asarray([0, 2])], g[jnp.asarray([0, 2])])
+    assert given.tolist() == [0, 1, 0]
+
+
+def test_the_critic_does_not_care_for_the_names_of_agents_and_subtasks(pair_critic):
     agents, subtasks = np.array([1, 2, 0]), np.array([2, 0, 1])
     renamed = rename_subtasks(select_entities(VIEW, agents.tolist(), [3, 4, 5, 6]), subtasks)
     new_name = np.argsort(subtasks)
     previous = np.array([NOBODY if b < 0 else new_name[b] for b in PREVIOUS.tolist()])[agents]
     every = new_name[np.asarray(EVERY)][:, agents]
-    np.testing.assert_allclose(critic(renamed, jnp.asarray(previous), jnp.asarray(every)), critic(), atol=1e-5)
+    expected = pair_critic()
+    np.testing.assert_allclose(pair_critic(renamed, jnp.asarray(previous), jnp.asarray(every)), expected, atol=1e-5)
 
 
 def test_absent_agents_change_no_value(critic):
@@ -92,8 +132,22 @@ def test_absent_agents_change_no_value(critic):
     np.testing.assert_allclose(critic(gone, PREVIOUS, allocations), expected, atol=1e-5)
 
 
-def test_finished_subtasks_are_worth_nothing(critic):
+def test_finished_subtasks_are_worth_nothing(pair_critic):
     """Everybody in a finished subtask: only the unattended ones count, whoever the agents are."""
     done = replace(VIEW, active=jnp.asarray([True, False, True]))
     everybody, nobody = jnp.asarray([[1, 1, 1]]), jnp.full((1, 3), NOBODY)
-    np.testing.assert_allclose(critic(done, every=everybody), critic(done, every=nobody), atol=1e-6)
+    np.testing.assert_allclose(pair_critic(done, every=everybody), pair_critic(done, every=nobody), atol=1e-6)
+
+
+def test_the_order_of_agents_is_nothing_to_the_critic(critic):
+    order = np.array([2, 0, 1])
+    permuted = select_entities(VIEW, order.tolist(), [3, 4, 5, 6])
+    np.testing.assert_allclose(critic(permuted, PREVIOUS[order], EVERY[:, order]), critic(), atol=1e-5)
+
+
+def test_allocations_differ_in_value(critic):
+    assert np.ptp(critic()) > 1e-3
+
+
+def test_values_do_not_depend_on_what_else_is_asked(critic):
+    np.testing.assert_allclose(critic(every=EVERY[5:6])[0], critic()[5], atol=1e-5)

@@ -1,0 +1,72 @@
+"""What a run is made of, as one frozen dataclass that can be written to JSON and read back."""
+
+import dataclasses
+import platform
+import typing
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+from alma.presets import PRESETS, TrainingOptions
+from alma.registry import make
+from alma.task import Task
+from alma.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides what a run does."""
+
+    task: str
+    task_options: dict[str, Any] = field(default_factory=dict)
+    method: str = "alma"
+    preset: str = "fast"
+    """Where the options came from; they may have been changed since."""
+    seed: int = 0
+    options: TrainingOptions = field(default_factory=TrainingOptions)
+
+    def __post_init__(self) -> None:
+        if self.preset not in PRESETS:
+            raise ValueError(f"unknown preset {self.preset!r}: choose from {', '.join(PRESETS)}")
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"a seed must lie between 0 and {2**31 - 1}, not {self.seed}")
+
+    def make_task(self) -> Task:
+        # Pairs come back from JSON as lists.
+        options = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in self.task_options.items()
+        }
+        return make(self.task, **options)
+
+    def make_trainer(self) -> Trainer:
+        """The trainer of this run; complains about a method or an option that does not fit the task."""
+        trainer = Trainer(self.make_task(), self.options, self.method)
+        _ = trainer.allocator, trainer.actors.networks
+        return trainer
+
+
+def to_json(config: RunConfig) -> dict[str, Any]:
+    """The configuration with the versions it was run with."""
+    return {**dataclasses.asdict(config), "versions": versions()}
+
+
+def from_json(data: dict[str, Any]) -> RunConfig:
+    """The configuration that `to_json` wrote."""
+    return _build(RunConfig, {name: value for name, value in data.items() if name != "versions"})
+
+
+def versions() -> dict[str, str]:
+    """What the run depends on."""
+    packages = ("alma-marl", "jax", "jaxlib", "flax", "optax", "numpy")
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+
+
+def _build(kind: type, data: Any) -> Any:
+    """Dataclasses from dictionaries, all the way down."""
+    if not dataclasses.is_dataclass(kind):
+        return data
+    hints = typing.get_type_hints(kind)
+    names = {field.name for field in dataclasses.fields(kind)}
+    if unknown := sorted(set(data) - names):
+        raise ValueError(f"{getattr(kind, '__name__', kind)} has no {', '.join(unknown)}: written by another version?")
+    return kind(**{name: _build(hints[name], value) for name, value in data.items()})

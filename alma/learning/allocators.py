@@ -1,0 +1,183 @@
+"""The high level as a whole: allocators that learn, and allocators that follow a rule, behind one interface."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from alma import replay
+from alma.choice import choose_uniformly
+from alma.learning.aql import AllocatorNetworks, allocator_batch, aql_loss, choose
+from alma.learning.level import Figures, Level, Params, begin_level, learn
+from alma.networks.critic import AttentionCritic
+from alma.networks.pairs import PairCritic, PairProposal
+from alma.networks.popart import Plain, PopArt
+from alma.networks.proposal import PointerProposal, allowed_subtasks
+from alma.presets import AllocatorOptions
+from alma.rollout import Allocator, Situation
+from alma.task import Allocation, TaskSpec, View
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """How often an allocation is not the best one."""
+
+    proposal: Float[Array, ""]
+    subtask: Float[Array, ""]
+
+
+@runtime_checkable
+class TrainingAllocator(Protocol):
+    """What training asks of an allocator."""
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level: ...
+
+    def allocate(
+        self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
+    ) -> Int[Array, "N A"]:
+        """New allocations where they are due."""
+
+    def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        """The allocation it would choose, without exploration."""
+
+    def update(
+        self,
+        level: Level,
+        key: PRNGKeyArray,
+        decisions: replay.Decisions,
+        view_of: Callable[[Any], View],
+        env_steps: Int[Array, ""],
+        episodes: Int[Array, ""],
+    ) -> tuple[Level, Figures]:
+        """One step of learning from replay."""
+
+
+@dataclass(frozen=True)
+class LearnedAllocator:
+    """Amortised Q-learning: the best of many proposals."""
+
+    spec: TaskSpec
+    options: AllocatorOptions
+
+    @cached_property
+    def networks(self) -> AllocatorNetworks:
+        options, things = self.options.networks, self.spec.things_per_subtask
+        head = PopArt() if self.options.popart else Plain()
+        if options.kind == "pointer":
+            return AllocatorNetworks(
+                PointerProposal(options.width, options.heads), AttentionCritic(options.width, options.heads), head
+            )
+        return AllocatorNetworks(
+            PairProposal(options.width, options.choice_width, things), PairCritic(options.width, things), head
+        )
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
+        return begin_level(self.networks.init(key, view, allocation), self.options)
+
+    def allocate(
+        self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
+    ) -> Int[Array, "N A"]:
+        choose_key, proposal_key, random_key, subtask_key = jax.random.split(key, 4)
+        view, previous = situations.view, jnp.asarray(situations.allocation)
+
+        def fresh(portion: Int[Array, ""], inputs: tuple[View, Int[Array, "n A"]]) -> Any:
+            return choose(
+                self.networks, params, jax.random.fold_in(choose_key, portion), *inputs, self.options.proposals
+            )
+
+        best, first = only_where(due, fresh, (view, previous), (previous, previous))
+        takes_first = jax.random.uniform(proposal_key, due.shape) < explore.proposal
+        chosen = jnp.where(takes_first[:, None], first, best)
+        wanders = jax.random.uniform(random_key, chosen.shape) < explore.subtask
+        anywhere = choose_uniformly(subtask_key, allowed_subtasks(view, previous.shape[-1]))
+        return jnp.where(due[:, None], jnp.where(wanders, anywhere, chosen), previous)
+
+    def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        previous = jnp.asarray(situation.allocation)
+        return choose(self.networks, params, key, situation.view, previous, self.options.proposals)[0]
+
+    def update(
+        self,
+        level: Level,
+        key: PRNGKeyArray,
+        decisions: replay.Decisions,
+        view_of: Callable[[Any], View],
+        env_steps: Int[Array, ""],
+        episodes: Int[Array, ""],
+    ) -> tuple[Level, Figures]:
+        options = self.options
+        sample_key, proposal_key = jax.random.split(key)
+        sampled, weight = replay.sample_decisions(sample_key, decisions, options.batch, env_steps, options.max_age)
+        batch = allocator_batch(
+            level.params,
+            level.target,
+            self.networks,
+            view_of,
+            proposal_key,
+            sampled,
+            weight,
+            gamma=options.gamma,
+            reward_scale=options.reward_scale / options.period,
+            proposals=options.proposals,
+        )
+        head = self.networks.head.adapt(level.params["head"], batch.target, batch.weight)
+        level = replace(level, params={**level.params, "head": head})
+        return learn(level, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, episodes)
+
+
+@dataclass(frozen=True)
+class RuleAllocator:
+    """A rule that needs no learning: a heuristic, or chance."""
+
+    rule: Allocator
+    options: AllocatorOptions
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
+        return begin_level({}, self.options)
+
+    def allocate(
+        self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
+    ) -> Int[Array, "N A"]:
+        keys = jax.random.split(key, due.shape[0])
+        fresh = jax.vmap(partial(self.greedy, params))(keys, situations)
+        return jnp.where(due[:, None], fresh, situations.allocation)
+
+    def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        return self.rule(params, key, situation)
+
+    def update(
+        self,
+        level: Level,
+        key: PRNGKeyArray,
+        decisions: replay.Decisions,
+        view_of: Callable[[Any], View],
+        env_steps: Int[Array, ""],
+        episodes: Int[Array, ""],
+    ) -> tuple[Level, Figures]:
+        return level, {}
+
+
+def only_where(
+    due: Bool[Array, "N"], function: Callable[[Int[Array, ""], Any], Any], inputs: Any, otherwise: Any
+) -> Any:
+    """Apply a function of (portion, rows) where it is due, and give other rows `otherwise`.
+
+    Decisions are due in about a quarter of all environments: computing only those, portion by portion, saves most
+    of the cost of allocation.
+    """
+    count = due.shape[0]
+    room = max(1, count // 4)
+    rows = jnp.nonzero(due, size=-(-count // room) * room, fill_value=count)[0]
+
+    def portion(carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        first, results = carry
+        at = jax.lax.dynamic_slice_in_dim(rows, first, room)
+        found = function(first, jax.tree.map(lambda leaf: leaf[jnp.minimum(at, count - 1)], inputs))
+        return first + room, jax.tree.map(lambda old, new: old.at[at].set(new, mode="drop"), results, found)
+
+    total = jnp.sum(due)
+    return jax.lax.while_loop(lambda carry: carry[0] < total, portion, (jnp.int32(0), otherwise))[1]

@@ -1,0 +1,57 @@
+"""One level of learning: parameters, a target network that follows them, and an optimiser."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from alma.presets import LearningOptions
+
+Params = Any
+Figures = dict[str, Float[Array, ""]]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Level:
+    """What one level learns with."""
+
+    params: Params
+    target: Params
+    optimiser: Any
+    copied: Int[Array, ""]
+    """Episodes played when the target was last copied."""
+
+
+def begin_level(params: Params, options: LearningOptions) -> Level:
+    """A level before its first update."""
+    return Level(params, jax.tree.map(jnp.copy, params), make_optimiser(options).init(params), jnp.int32(0))
+
+
+def make_optimiser(options: LearningOptions) -> optax.GradientTransformation:
+    """Clipped Adam, or the paper's RMSProp."""
+    rules = {"adam": optax.adam, "rmsprop": _rmsprop}
+    return optax.chain(optax.clip_by_global_norm(options.clip), rules[options.optimiser](options.learning_rate))
+
+
+def _rmsprop(learning_rate: float) -> optax.GradientTransformation:
+    return optax.rmsprop(learning_rate, decay=0.99, eps=1e-5, eps_in_sqrt=False)
+
+
+def learn(
+    level: Level,
+    loss: Callable[[Params], tuple[Float[Array, ""], Figures]],
+    options: LearningOptions,
+    episodes: Int[Array, ""],
+) -> tuple[Level, Figures]:
+    """One gradient step; then the target network follows, a little every time or wholly from time to time."""
+    gradients, figures = jax.grad(loss, has_aux=True)(level.params)
+    updates, optimiser = make_optimiser(options).update(gradients, level.optimiser, level.params)
+    params = optax.apply_updates(level.params, updates)
+    due = episodes - level.copied >= options.target_episodes
+    target = optax.incremental_update(params, level.target, jnp.where(due, options.target_rate, 0))
+    return Level(params, target, optimiser, jnp.where(due, episodes, level.copied)), figures

@@ -1,0 +1,124 @@
+"""Proposals: allocations drawn agent after agent, each seeing what those before it were given.
+
+What differs between networks is how a state is encoded (`Choices`); drawing allocations, and how probable one is,
+are the same for all.
+"""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from alma.choice import choose_by_logits
+from alma.networks.attention import MultiHead
+from alma.networks.masks import allocation_matrix
+from alma.task import NOBODY, View, subtask_of_entities
+
+
+@runtime_checkable
+class Choices(Protocol):
+    """A state as a proposal sees it: everything that is the same for all allocations has been done."""
+
+    @property
+    def allowed(self) -> Bool[Array, "*b A M"]: ...
+
+    def start(self) -> Any:
+        """What is remembered before the first agent has chosen."""
+
+    def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
+        """How an agent likes each subtask."""
+
+    def remember(self, agent: int, memory: Any, taken: Float[Array, "*b M"]) -> Any:
+        """What is remembered after the agent has taken a subtask (one-hot)."""
+
+
+def allowed_subtasks(view: View, agents: int) -> Bool[Array, "*b A M"]:
+    """Present agents may take any active subtask."""
+    return view.present[..., :agents, None] & view.active[..., None, :]
+
+
+def propose(key: PRNGKeyArray, choices: Choices) -> Int[Array, "*b A"]:
+    """Draw one allocation; absent agents get nothing."""
+    allowed, memory, chosen = choices.allowed, choices.start(), []
+    draws = jax.random.uniform(key, allowed.shape[:-1])
+    for agent in range(allowed.shape[-2]):
+        logits = jnp.where(allowed[..., agent, :], choices.logits(agent, memory), -1e9)
+        choice = choose_by_logits(draws[..., agent], logits)
+        choice = jnp.where(jnp.any(allowed[..., agent, :], axis=-1), choice, NOBODY)
+        memory = choices.remember(agent, memory, jax.nn.one_hot(choice, allowed.shape[-1]))
+        chosen.append(choice)
+    return jnp.stack(chosen, axis=-1)
+
+
+def log_probability(choices: Choices, allocation: Int[Array, "*b A"]) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
+    """The log-probability of an allocation, and the mean entropy along its prefixes."""
+    allowed, memory = choices.allowed, choices.start()
+    members = allocation_matrix(allocation, allowed.shape[-1])
+    rows = []
+    for agent in range(allowed.shape[-2]):
+        rows.append(choices.logits(agent, memory))
+        memory = choices.remember(agent, memory, members[..., agent, :])
+    logs = jax.nn.log_softmax(jnp.where(allowed, jnp.stack(rows, axis=-2), -1e9))
+    total = jnp.sum(jnp.where(members > 0, logs, 0), axis=(-1, -2))
+    entropy = -jnp.sum(jnp.where(allowed, jnp.exp(logs) * logs, 0), axis=(-1, -2))
+    return total, entropy / jnp.maximum(jnp.sum(jnp.any(allowed, axis=-1), axis=-1), 1)
+
+
+class PointerChoices(NamedTuple):
+    """Agents point at subtasks."""
+
+    agents: Float[Array, "*b A H"]
+    subtasks: Float[Array, "*b M H"]
+    things: Float[Array, "*b M"]
+    """Non-agent entities of each subtask."""
+    allowed: Bool[Array, "*b A M"]
+    counts_kernel: Float[Array, "2 H"]
+    counts_bias: Float[Array, "H"]
+    update_kernel: Float[Array, "2H H"]
+    update_bias: Float[Array, "H"]
+
+    def start(self) -> Any:
+        return self.subtasks, jnp.zeros_like(self.things)
+
+    def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
+        subtasks, given = memory
+        counts = 0.2 * jnp.stack([self.things, given], axis=-1)
+        pointed_at = subtasks + counts @ self.counts_kernel + self.counts_bias
+        return jnp.einsum("...h,...mh->...m", self.agents[..., agent, :], pointed_at) / self.agents.shape[-1] ** 0.5
+
+    def remember(self, agent: int, memory: Any, taken: Float[Array, "*b M"]) -> Any:
+        subtasks, given = memory
+        chosen = jnp.einsum("...m,...mh->...h", taken, subtasks)
+        who = jnp.broadcast_to(self.agents[..., agent, :], chosen.shape)
+        change = nn.relu(jnp.concatenate([chosen, who], axis=-1)) @ self.update_kernel + self.update_bias
+        return subtasks + taken[..., None] * change[..., None, :], given + taken
+
+
+class PointerProposal(nn.Module):
+    """The paper's proposal: an autoregressive pointer network over subtasks."""
+
+    width: int = 128
+    heads: int = 4
+
+    @nn.compact
+    def __call__(self, view: View, previous: Int[Array, "*b A"]) -> PointerChoices:
+        agents, subtasks = previous.shape[-1], view.active.shape[-1]
+        subtask = subtask_of_entities(view, previous)
+        belongs = allocation_matrix(subtask, subtasks) * view.present[..., None]
+        names = self.param("subtask", nn.initializers.normal(0.1), (subtasks, self.width))
+        embedded = nn.Dense(self.width, name="entity")(view.entities) + belongs @ names
+        together = jnp.einsum("...em,...fm->...ef", belongs, belongs) > 0
+        attended = MultiHead(self.width, self.heads)(nn.relu(embedded), together)
+        lecun, zeros = nn.initializers.lecun_normal(), nn.initializers.zeros
+        return PointerChoices(
+            agents=embedded[..., :agents, :],
+            subtasks=jnp.einsum("...eh,...em->...mh", attended, belongs),
+            things=jnp.sum(belongs[..., agents:, :], axis=-2),
+            allowed=allowed_subtasks(view, agents),
+            counts_kernel=self.param("counts_kernel", lecun, (2, self.width)),
+            counts_bias=self.param("counts_bias", zeros, (self.width,)),
+            update_kernel=self.param("update_kernel", lecun, (2 * self.width, self.width)),
+            update_bias=self.param("update_bias", zeros, (self.width,)),
+        )

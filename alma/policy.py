@@ -1,0 +1,154 @@
+"""What a run has learned, ready to be used: load it, let it allocate and act, save it as one small file."""
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from safetensors import SafetensorError, safe_open
+from safetensors.flax import save_file
+
+from alma.checkpoint import named_leaves
+from alma.configuration import RunConfig, from_json, to_json
+from alma.evaluation import Players
+from alma.learning.allocators import LearnedAllocator
+from alma.rollout import Situation
+from alma.task import NOBODY, Actions, Allocation, Task, View
+from alma.trainer import Trainer
+
+WEIGHTS = "policy.safetensors"
+"""The name of the weights in a run folder."""
+_CONFIG = "alma_config"
+
+
+@dataclass(frozen=True)
+class LearnedPolicy:
+    """An allocator and actors with what they have learned.
+
+    `previous` and `last_action` are the allocation in force and the last actions; leave them out at the first step.
+    """
+
+    config: RunConfig
+    params: Any
+
+    @cached_property
+    def trainer(self) -> Trainer:
+        return self.config.make_trainer()
+
+    @property
+    def task(self) -> Task:
+        """The task it was trained on."""
+        return self.trainer.task
+
+    @property
+    def players(self) -> Players:
+        """For `alma.evaluation`."""
+        return self.trainer.players_with(self.params)
+
+    @property
+    def period(self) -> int:
+        """Steps between allocations."""
+        return self.config.options.allocator.period
+
+    def allocate(
+        self, view: View, key: PRNGKeyArray, previous: Allocation | None = None, state: Any = None
+    ) -> Allocation:
+        """A subtask for every agent. Policies trained under a rule need the task's state for it."""
+        if state is None and not isinstance(self.trainer.allocator, LearnedAllocator):
+            raise ValueError(
+                f"this policy was trained with the method {self.config.method!r}, whose rule looks at the state of "
+                "the task: write policy.allocate(view, key, previous, state)"
+            )
+        return _allocate(self.trainer, self.params, key, self._situation(view, previous, None, state))
+
+    def act(self, view: View, allocation: Allocation, last_action: Actions | None = None) -> Actions:
+        """The best action of every agent under an allocation."""
+        return _act(self.trainer, self.params, self._situation(view, allocation, last_action))
+
+    def values(self, view: View, allocation: Allocation, last_action: Actions | None = None) -> Float[Array, "A U"]:
+        """The utility of every action to every agent under an allocation."""
+        return _values(self.trainer, self.params, self._situation(view, allocation, last_action))
+
+    def allocation_values(
+        self, view: View, allocations: Int[Array, "P A"], previous: Allocation | None = None
+    ) -> Float[Array, "P"]:
+        """What the critic thinks of each of several allocations."""
+        allocator = self.trainer.allocator
+        if not isinstance(allocator, LearnedAllocator):
+            raise ValueError(f"the method {self.config.method!r} has no critic of allocations")
+        situation = self._situation(view, previous, None)
+        return _allocation_values(allocator, self.params["allocator"], situation, jnp.asarray(allocations))
+
+    def save(self, path: str | Path) -> Path:
+        """Write weights and configuration to one file, at once."""
+        path = Path(path)
+        if path.suffix != ".safetensors":
+            raise ValueError(f"weights are saved as .safetensors, not as {path.name!r}")
+        unfinished = path.with_suffix(".unfinished")
+        tensors = {name: jnp.asarray(leaf) for name, leaf in named_leaves(self.params)}
+        save_file(tensors, str(unfinished), metadata={_CONFIG: json.dumps(to_json(self.config))})
+        os.replace(unfinished, path)
+        return path
+
+    def _situation(
+        self, view: View, allocation: Allocation | None, last_action: Actions | None, state: Any = None
+    ) -> Situation:
+        nobody = jnp.full(self.task.spec.agents, NOBODY, jnp.int32)
+        return Situation(
+            state,
+            view,
+            nobody if allocation is None else jnp.asarray(allocation),
+            nobody if last_action is None else jnp.asarray(last_action),
+        )
+
+
+@partial(jax.jit, static_argnums=0)
+def _allocate(trainer: Trainer, params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
+    return trainer.allocator.greedy(params["allocator"], key, situation)
+
+
+@partial(jax.jit, static_argnums=0)
+def _act(trainer: Trainer, params: Any, situation: Situation) -> Actions:
+    return trainer.actors.greedy(params["actors"], jax.random.key(0), situation)
+
+
+@partial(jax.jit, static_argnums=0)
+def _values(trainer: Trainer, params: Any, situation: Situation) -> Float[Array, "A U"]:
+    return trainer.actors.values(params["actors"], situation)
+
+
+@partial(jax.jit, static_argnums=0)
+def _allocation_values(
+    allocator: LearnedAllocator, params: Any, situation: Situation, allocations: Int[Array, "P A"]
+) -> Float[Array, "P"]:
+    return allocator.networks.values(params, situation.view, jnp.asarray(situation.allocation), allocations)
+
+
+def load(path: str | Path) -> LearnedPolicy:
+    """Load what was learned: a run folder, or a file that `save` wrote."""
+    path = Path(path)
+    file = path / WEIGHTS if path.is_dir() else path
+    if not file.exists():
+        what = (
+            "it is no run folder, or its run has not saved anything yet" if path.is_dir() else "there is no such file"
+        )
+        raise ValueError(f"cannot load {path}: {what}")
+    try:
+        with safe_open(str(file), framework="flax") as archive:
+            described = archive.metadata() or {}
+            tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"cannot load {file}: {error}") from None
+    if _CONFIG not in described:
+        raise ValueError(f"{file} was not written by alma: it has no configuration inside")
+    config = from_json(json.loads(described[_CONFIG]))
+    like = config.make_trainer().params_like()
+    expected = {name: (leaf.shape, leaf.dtype) for name, leaf in named_leaves(like)}
+    if expected != {name: (leaf.shape, leaf.dtype) for name, leaf in tensors.items()}:
+        raise ValueError(f"{file} does not fit its own configuration: it was written by another version of alma")
+    return LearnedPolicy(config, jax.tree.unflatten(jax.tree.structure(like), [tensors[name] for name in expected]))

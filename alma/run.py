@@ -1,0 +1,352 @@
+"""A run on disk: its folder, and the loop that trains, evaluates, logs and saves until it is done or stopped."""
+
+import json
+import math
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+
+from alma.checkpoint import CheckpointError, load_notes, load_tree, save_tree
+from alma.configuration import RunConfig, from_json, to_json
+from alma.evaluation import play_episodes, summarise
+from alma.policy import WEIGHTS, LearnedPolicy
+from alma.report.sinks import JsonLines, Sink, TensorBoard, Wandb, read_lines
+from alma.trainer import Trainer, TrainState
+
+
+class Interrupted(Exception):  # noqa: N818
+    """The run was asked to stop; everything is saved."""
+
+
+class TrainingFailed(ValueError):  # noqa: N818
+    """The run cannot go on."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of a run.
+
+    `config.json`, `metrics.jsonl`, `tensorboard/`, `checkpoints/` (the last two), `policy.safetensors` (what was
+    learned so far), and `result.json` once it is done.
+    """
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def check_free(self, force: bool = False) -> None:
+        """Complain about a folder that has something in it, or that --force should not delete."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file: choose another folder with --out")
+        if not self.path.is_dir() or not any(self.path.iterdir()):
+            return
+        if not force:
+            raise ValueError(
+                f"{self.path} exists already: go on with --resume {self.path}, start over with --force, "
+                "or choose another folder with --out"
+            )
+        if not self.config.exists():
+            raise ValueError(f"{self.path} is no run folder, so --force will not delete it: choose another --out")
+
+    def create(self, config: RunConfig, force: bool = False) -> None:
+        """Begin a folder; one that has something in it is left alone unless forced."""
+        self.check_free(force)
+        if self.path.is_dir():
+            shutil.rmtree(self.path)
+        self.checkpoints.mkdir(parents=True)
+        write_json(self.config, to_json(config))
+
+    def read_config(self) -> RunConfig:
+        if not self.config.exists():
+            raise ValueError(f"{self.path} is no run folder: it has no config.json")
+        try:
+            return from_json(json.loads(self.config.read_text()))
+        except (json.JSONDecodeError, TypeError) as error:
+            raise ValueError(f"{self.config} cannot be read: {error}") from None
+
+    def saved(self) -> list[Path]:
+        """Checkpoints, the newest first."""
+        return sorted(self.checkpoints.glob("*.ckpt"), reverse=True)
+
+    def save(self, state: TrainState, policy: LearnedPolicy, notes: dict[str, Any]) -> Path:
+        """Write a checkpoint and the weights; the last two checkpoints are kept."""
+        path = self.checkpoints / f"{int(state.env_steps):012d}.ckpt"
+        save_tree(path, state, notes)
+        policy.save(self.path / WEIGHTS)
+        for old in self.saved()[2:]:
+            old.unlink()
+        return path
+
+    def load(self, like: Any, warn: Callable[[str], None]) -> tuple[TrainState, dict[str, Any]] | None:
+        """The newest checkpoint that is whole; damaged ones are named. None if there has been none yet."""
+        for path in self.saved():
+            try:
+                return load_tree(path, like), load_notes(path)
+            except CheckpointError as error:
+                warn(f"{error}; trying the one before")
+        if self.saved():
+            raise ValueError(f"no checkpoint in {self.checkpoints} is whole: start over with --force")
+        return None
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """Write a JSON file at once."""
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(data, indent=2) + "\n")
+    os.replace(unfinished, path)
+
+
+@runtime_checkable
+class Display(Protocol):
+    """Shows how a run is doing."""
+
+    def say(self, text: str) -> None: ...
+
+    def show(self, progress: "Progress") -> None: ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    step: int
+    total: int
+    seconds: float
+    """Of training, without compilation and evaluation."""
+    steps_per_second: float
+    figures: dict[str, float]
+    evaluations: list[dict[str, Any]]
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[Callable[[], bool]]:
+    """Within, the first Ctrl-C or SIGTERM is only noted: the answer is whether there was one. A second one kills."""
+    asked: list[int] = []
+    before: dict[signal.Signals, Any] = {}
+
+    def note(number: int, frame: Any) -> None:
+        asked.append(number)
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+    for name in (signal.SIGINT, signal.SIGTERM):
+        before[name] = signal.signal(name, note)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+@dataclass
+class Run:
+    """A run under way."""
+
+    folder: RunFolder
+    config: RunConfig
+    display: Display
+    wandb: bool = False
+
+    def __post_init__(self) -> None:
+        self.trainer: Trainer = self.config.make_trainer()
+        self.evaluations: list[dict[str, Any]] = []
+        self.seconds = 0.0
+        self.rate = 0.0
+        self.sinks: list[Sink] = []
+
+    def train(self) -> dict[str, Any]:
+        """Train until done, and say what came of it. Raises `Interrupted` when asked to stop."""
+        options = self.config.options
+        if self.folder.result.exists():
+            raise ValueError(f"{self.folder.path} is finished: give more --steps to go on, or see its result.json")
+        with stop_on_signal() as asked_to_stop:
+            state = self._begin()
+            self._open_sinks(int(state.env_steps))
+            try:
+                state = self._loop(state, asked_to_stop)
+            finally:
+                for sink in self.sinks:
+                    sink.close()
+            result = {
+                "step": int(state.env_steps),
+                "updates": int(state.updates),
+                "training_minutes": self.seconds / 60,
+                "seed": self.config.seed,
+                "method": self.config.method,
+                "task": self.config.task,
+                "preset": self.config.preset,
+                "evaluation": self.evaluations[-1],
+                "last_3_success_rate": _mean([entry["success_rate"] for entry in self.evaluations[-3:]]),
+                "target_steps": options.steps,
+            }
+            write_json(self.folder.result, result)
+            return result
+
+    def _begin(self) -> TrainState:
+        like = jax.eval_shape(self.trainer.init, jax.random.key(self.config.seed))
+        loaded = self.folder.load(like, self.display.say)
+        if loaded is None:
+            return self.trainer.init(jax.random.key(self.config.seed))
+        state, notes = loaded
+        self.seconds, self.evaluations = notes["seconds"], notes["evaluations"]
+        self.display.say(f"going on at step {int(state.env_steps):,}")
+        return state
+
+    def _open_sinks(self, step: int) -> None:
+        self.sinks = [JsonLines(self.folder.metrics, step), TensorBoard(self.folder.path / "tensorboard", step)]
+        if self.wandb:
+            self.sinks.append(Wandb(self.folder.path, to_json(self.config)))
+
+    def _loop(self, state: TrainState, asked_to_stop: Callable[[], bool]) -> TrainState:
+        options, report = self.config.options, self.config.options.report
+        collection = options.collection
+        iterations = max(1, report.chunk // collection.steps_per_update)
+        compiled = self._compile(state, iterations)
+        saved_at, gathered = time.monotonic(), Gathered()
+        step = int(state.env_steps)
+        while step < options.steps:
+            began = time.monotonic()
+            state, figures = jax.block_until_ready(compiled(state))
+            took = time.monotonic() - began
+            before, step = step, int(state.env_steps)
+            self.seconds += took
+            self.rate = (step - before) / took
+            numbers = {name: float(value) for name, value in figures.items()}
+            self._check_finite(numbers, step)
+            gathered.add(numbers, step - before)
+            self.display.show(
+                Progress(step, options.steps, self.seconds, self.rate, self._shown(gathered, step), self.evaluations)
+            )
+            if _crosses(before, step, report.log_every):
+                self._write(step, {**self._shown(gathered, step), "steps_per_second": self.rate})
+                gathered = Gathered()
+            last = step >= options.steps
+            if last or _crosses(before, step, report.evaluate_every):
+                self._evaluate(state, step, report.final_episodes if last else report.episodes)
+            stop = asked_to_stop()
+            if last or stop or time.monotonic() - saved_at > 60 * report.checkpoint_minutes:
+                self._save(state)
+                saved_at = time.monotonic()
+            if stop and not last:
+                raise Interrupted(f"stopped at step {step:,}; go on with: alma train --resume {self.folder.path}")
+        return state
+
+    def _compile(self, state: TrainState, iterations: int) -> Callable[[TrainState], Any]:
+        """Compile before the clock starts."""
+        began = time.monotonic()
+        compiled = self.trainer.chunk.lower(self.trainer, state, iterations).compile()
+        self.display.say(f"compiled in {time.monotonic() - began:.1f} s")
+        return compiled
+
+    def _policy(self, state: TrainState) -> LearnedPolicy:
+        return LearnedPolicy(self.config, self.trainer.learned(state))
+
+    def _save(self, state: TrainState) -> None:
+        self.folder.save(state, self._policy(state), {"seconds": self.seconds, "evaluations": self.evaluations})
+
+    def _shown(self, gathered: "Gathered", step: int) -> dict[str, float]:
+        explore = self.config.options.exploration
+        return {
+            **gathered.figures(),
+            "explore_action": float(explore.action(step)),
+            "explore_proposal": float(explore.proposal(step)),
+            "explore_subtask": float(explore.subtask(step)),
+        }
+
+    def _check_finite(self, figures: dict[str, float], step: int) -> None:
+        bad = [name for name, value in figures.items() if not math.isfinite(value)]
+        if not bad:
+            return
+        saved = self.folder.saved()
+        where = f"the last good state is {saved[0]}" if saved else "there was no checkpoint yet"
+        raise TrainingFailed(f"{', '.join(bad)} is not finite any more at step {step:,}; {where}")
+
+    def _evaluate(self, state: TrainState, step: int, episodes: int) -> None:
+        """Greedy episodes; which ones depends on the seed and the step alone, so that a resumed run sees the same."""
+        seed = (self.config.seed * 1_000_003 + step) % 2**31
+        results = play_episodes(self.trainer.task, self.trainer.players(state), episodes, seed)
+        summary = {"step": step, "minutes": self.seconds / 60, **summarise(results)}
+        self.evaluations = [*self.evaluations, summary]
+        flat = {f"evaluation/{name}": value for name, value in summary.items() if name not in ("step", "minutes")}
+        self._write(step, flat)
+
+    def _write(self, step: int, figures: dict[str, Any]) -> None:
+        for sink in self.sinks:
+            sink.write(step, {"minutes": round(self.seconds / 60, 4), **figures})
+
+
+class Gathered:
+    """Figures of several chunks, put together."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, float] = {}
+        self.steps = 0
+
+    def add(self, figures: dict[str, float], steps: int) -> None:
+        self.steps += steps
+        updates = figures["updates"]
+        for name, value in figures.items():
+            weight = 1.0 if name in ADDED_UP else updates
+            self.totals[name] = self.totals.get(name, 0.0) + weight * value
+
+    def figures(self) -> dict[str, float]:
+        """Rates and means."""
+        totals = self.totals
+        episodes, updates = totals["episodes"], totals["updates"]
+        means = {name: value / updates for name, value in totals.items() if name not in ADDED_UP and updates}
+        return {
+            "episodes": episodes,
+            "updates": updates,
+            "reward_per_step": totals["reward"] / self.steps,
+            **({"solved_while_exploring": totals["solved"] / episodes} if episodes else {}),
+            **means,
+        }
+
+
+ADDED_UP = ("episodes", "solved", "reward", "updates")
+"""Figures that are sums; the others are means over updates."""
+
+
+def _crosses(before: int, after: int, every: int) -> bool:
+    return before // every != after // every
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def extend(folder: RunFolder, config: RunConfig, steps: int) -> RunConfig:
+    """Let a run go on for longer than it was meant to."""
+    if steps < config.options.steps:
+        raise ValueError(f"{folder.path} is set to {config.options.steps:,} steps already: --steps can only raise that")
+    longer = replace(config, options=replace(config.options, steps=steps))
+    write_json(folder.config, to_json(longer))
+    folder.result.unlink(missing_ok=True)
+    return longer
+
+
+def read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
+    """All lines of metrics of a run."""
+    return read_lines(folder.metrics)
