@@ -13,9 +13,12 @@ from alma import runtime
 from alma.choice import choose_uniformly
 from alma.rollout import Environments, advance, start
 from alma.task import Task, View
-from alma.trainer import Trainer
+from alma.trainer import Trainer, compile_chunk
 
 BATCH_SIZES = (8, 64, 256, 1024)
+
+MINIMUM_SECONDS = 10.0
+"""How long training is timed, at least."""
 
 
 def benchmark_environment(
@@ -46,19 +49,19 @@ def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str
     report(f"{trainer.task.spec.name}, {trainer.method}: compiling")
     began = time.perf_counter()
     state = trainer.init(jax.random.key(0))
-    run = trainer.chunk.lower(trainer, state, 1).compile()
+    run = compile_chunk(trainer, 1)
     compile_seconds = time.perf_counter() - began
     report(f"compiled in {compile_seconds:.1f} s; filling replay")
     while not trainer.update_is_due(state):
         state, _ = run(state)
     seconds, steps, updates = 0.0, 0, 0
     report("training")
-    while seconds < 10 or updates < 5:
-        before = state.env_steps, state.updates
+    while seconds < MINIMUM_SECONDS or updates < 5:
+        before = int(state.env_steps), int(state.updates)
         began = time.perf_counter()
         state, _ = jax.block_until_ready(run(state))
         seconds += time.perf_counter() - began
-        steps, updates = steps + int(state.env_steps - before[0]), updates + int(state.updates - before[1])
+        steps, updates = steps + int(state.env_steps) - before[0], updates + int(state.updates) - before[1]
     report("each level")
     actors = partial(trainer.actors.update, view_of=trainer.views, episodes=state.episodes)
     allocator = partial(

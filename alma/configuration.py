@@ -61,9 +61,9 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
 
 
-def _build(kind: type, data: Any) -> Any:
+def _build(kind: Any, data: Any) -> Any:
     """Dataclasses from dictionaries, all the way down."""
-    if not dataclasses.is_dataclass(kind):
+    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
         return data
     hints = typing.get_type_hints(kind)
     names = {field.name for field in dataclasses.fields(kind)}

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from safetensors import SafetensorError, safe_open
 from safetensors.flax import save_file
@@ -75,7 +76,7 @@ class LearnedPolicy:
         return _values(self.trainer, self.params, self._situation(view, allocation, last_action))
 
     def allocation_values(
-        self, view: View, allocations: Int[Array, "P A"], previous: Allocation | None = None
+        self, view: View, allocations: Int[Array | np.ndarray, "P A"], previous: Allocation | None = None
     ) -> Float[Array, "P"]:
         """What the critic thinks of each of several allocations."""
         allocator = self.trainer.allocator

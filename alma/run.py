@@ -19,7 +19,7 @@ from alma.configuration import RunConfig, from_json, to_json
 from alma.evaluation import play_episodes, summarise
 from alma.policy import WEIGHTS, LearnedPolicy
 from alma.report.sinks import JsonLines, Sink, TensorBoard, Wandb, read_lines
-from alma.trainer import Trainer, TrainState
+from alma.trainer import Trainer, TrainState, compile_chunk
 
 
 class Interrupted(Exception):  # noqa: N818
@@ -223,7 +223,7 @@ class Run:
         options, report = self.config.options, self.config.options.report
         collection = options.collection
         iterations = max(1, report.chunk // collection.steps_per_update)
-        compiled = self._compile(state, iterations)
+        compiled = self._compile(iterations)
         saved_at, gathered = time.monotonic(), Gathered()
         step = int(state.env_steps)
         while step < options.steps:
@@ -253,10 +253,10 @@ class Run:
                 raise Interrupted(f"stopped at step {step:,}; go on with: alma train --resume {self.folder.path}")
         return state
 
-    def _compile(self, state: TrainState, iterations: int) -> Callable[[TrainState], Any]:
+    def _compile(self, iterations: int) -> Callable[[TrainState], Any]:
         """Compile before the clock starts."""
         began = time.monotonic()
-        compiled = self.trainer.chunk.lower(self.trainer, state, iterations).compile()
+        compiled = compile_chunk(self.trainer, iterations)
         self.display.say(f"compiled in {time.monotonic() - began:.1f} s")
         return compiled
 

@@ -6,7 +6,7 @@ compiled and donated call.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import jax
@@ -298,3 +298,10 @@ class Trainer:
 
     def _allocate(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         return self.allocator.greedy(params["allocator"], key, situation)
+
+
+@lru_cache(maxsize=8)
+def compile_chunk(trainer: Trainer, iterations: int) -> Callable[[TrainState], tuple[TrainState, Figures]]:
+    """`Trainer.chunk` for a number of iterations, compiled before it is called."""
+    like = jax.eval_shape(trainer.init, jax.random.key(0))
+    return trainer.chunk.lower(trainer, like, iterations).compile()

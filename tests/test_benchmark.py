@@ -1,7 +1,9 @@
 import jax.numpy as jnp
+from doors import SMALL, Doors
 
 import alma
 from alma import benchmark
+from alma.trainer import Trainer
 
 
 def test_the_environment_benchmark_reports_every_batch_size(monkeypatch):
@@ -18,3 +20,13 @@ def test_the_environment_benchmark_reports_every_batch_size(monkeypatch):
 
 def test_bytes_of_a_tree():
     assert benchmark.tree_bytes({"a": jnp.zeros((2, 3)), "b": jnp.zeros(5, jnp.int8)}) == 29
+
+
+def test_the_training_benchmark_reports_both_levels(monkeypatch):
+    monkeypatch.setattr(benchmark, "MINIMUM_SECONDS", 0.0)
+    result = benchmark.benchmark_training(Trainer(Doors(), SMALL), repeats=1, report=lambda text: None)
+    assert result["minutes_per_million_steps"] > 0
+    assert result["steps_per_update"] == 32
+    assert result["actor_update_seconds"] > 0
+    assert result["allocator_update_seconds"] > 0
+    assert result["replay_mb"] > 0

@@ -1,8 +1,12 @@
 import json
+from dataclasses import replace
 
 import pytest
 
-from alma.cli import main
+from alma import cli
+from alma.cli import Train, main, parse_seeds
+from alma.methods import METHODS
+from alma.presets import PAPER, TINY
 
 
 def run(*arguments):
@@ -25,11 +29,71 @@ def test_play_prints_a_table_and_draws(capsys, tmp_path):
     assert out.stat().st_size > 0
 
 
-def test_demo(capsys, tmp_path):
-    run("demo", "--episodes", 4, "--out", tmp_path / "demo.gif")
+def test_training_from_beginning_to_end(capsys, tmp_path):
+    """Train, evaluate what was saved, and go on for longer: one run, since compiling takes most of the time."""
+    out = tmp_path / "run"
+    shorter = ("--set", "max_steps=20", "--set", "agents=2")
+    run("train", "save-the-city", *shorter, "--preset", "tiny", "--steps", 4096, "--seed", 3, "--out", out)
     printed = capsys.readouterr()
-    assert "solved" in printed.out
-    assert "demo.gif" in printed.err.replace("\n", "")
+    assert "4,096 steps in" in printed.out
+    assert "seed 3" in printed.err
+    assert "steps, 0:0" in printed.err, "lines, since this is no terminal"
+
+    run("evaluate", out, "--episodes", 8, "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert result["episodes"] == 8
+    assert result["method"] == "alma"
+    assert result["mean_length"] <= 20
+    assert 0 <= result["switches_per_step"] <= 1
+    assert "unattended_subtasks" in result
+    assert set(result["by_team_size"]) == {"2"}
+
+    run("train", "--resume", out, "--steps", 5120)
+    assert "5,120 steps in" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="a resumed run keeps its configuration"):
+        run("train", "--resume", out, "--actors.gamma", 0.5)
+    with pytest.raises(SystemExit, match="exists already"):
+        run("train", "save-the-city", "--out", out)
+
+
+def test_several_seeds_get_a_folder_each(monkeypatch, tmp_path):
+    trained = []
+    monkeypatch.setattr(Train, "_train", lambda self, folder, config: trained.append((folder.path.name, config.seed)))
+    run("train", "save-the-city", "--seeds", "2..4", "--out", tmp_path / "many")
+    assert trained == [("many-2", 2), ("many-3", 3), ("many-4", 4)]
+    assert (tmp_path / "many-3" / "config.json").exists()
+
+
+def test_presets_are_where_flags_start_from(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(Train, "_train", lambda self, folder, config: seen.append(config))
+    run("train", "save-the-city", "--preset", "paper", "--actors.gamma", 0.9, "--out", tmp_path / "p")
+    assert seen[0].preset == "paper"
+    assert seen[0].options == replace(PAPER, actors=replace(PAPER.actors, gamma=0.9))
+
+
+def test_help_shows_every_hyperparameter(capsys):
+    with pytest.raises(SystemExit):
+        run("train", "--preset", "paper", "--help")
+    printed = capsys.readouterr().out
+    for flag in ("--actors.n-step", "--allocator.proposals", "--exploration.action.over", "--report.episodes"):
+        assert flag in printed
+    assert "2000000" in printed, "values of the preset"
+
+
+def test_demo_trains_and_draws(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli, "FAST", replace(TINY, report=replace(TINY.report, chunk=1024)))
+    run("demo", "--steps", 2048, "--episodes", 8, "--out", tmp_path / "demo")
+    printed = capsys.readouterr().out.replace("\n", "")
+    assert "solved 0.0% before" in printed
+    assert (tmp_path / "demo" / "save-the-city.gif").stat().st_size > 0
+    assert (tmp_path / "demo" / "run" / "result.json").exists()
+
+
+def test_methods_are_listed(capsys):
+    run("methods")
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in METHODS)
 
 
 def test_tasks_are_listed_with_their_options(capsys):
@@ -54,6 +118,14 @@ def test_tasks_are_listed_with_their_options(capsys):
         (["play", "save-the-city", "--seed", "99999999999999999999"], "a seed must lie between 0 and"),
         (["play", "save-the-city", "--set", "start_on_fire=lots"], "finite numbers"),
         (["play", "save-the-city", "--out", "/proc/nowhere/episode.gif"], "nowhere"),
+        (["train"], "name a task"),
+        (["train", "chess"], "unknown task"),
+        (["train", "save-the-city", "--method", "magic"], "unknown method 'magic': choose from alma"),
+        (["train", "save-the-city", "--method", "heuristic:magic"], "no heuristic 'magic'"),
+        (["train", "save-the-city", "--seeds", "3..1"], "write seeds as"),
+        (["train", "save-the-city", "--seed", "-1"], "a seed must lie between"),
+        (["train", "--resume", "nowhere"], "is no run folder"),
+        (["evaluate", "nowhere"], "no such file"),
     ],
 )
 def test_mistakes_are_told_in_one_line(arguments, message):
@@ -62,3 +134,14 @@ def test_mistakes_are_told_in_one_line(arguments, message):
     assert str(error.value).startswith("alma: ")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_seeds():
+    assert parse_seeds("0..3") == [0, 1, 2, 3]
+    assert parse_seeds("5,1") == [5, 1]
+
+
+@pytest.mark.parametrize("text", ["", "x", "1,1", "3..2", "1,,2"])
+def test_seeds_that_make_no_sense(text):
+    with pytest.raises(ValueError, match="write seeds as"):
+        parse_seeds(text)

@@ -2,7 +2,6 @@
 
 import time
 from types import TracebackType
-from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -44,7 +43,7 @@ class LiveDisplay:
         self.task = self.bar.add_task("", total=None, note="compiling")
         self.live = Live(self.bar, console=console, refresh_per_second=4)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "LiveDisplay":
         self.live.start()
         return self
 
@@ -86,7 +85,7 @@ class LineDisplay:
         self.shown = -every
         self.evaluations = 0
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "LineDisplay":
         return self
 
     def __exit__(

@@ -1,0 +1,58 @@
+"""The paper's table, value by value, and that nonsense is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+import alma
+from alma.learning.schedules import Linear
+from alma.presets import FAST, PAPER, PRESETS, ActorNetworkOptions, CollectionOptions
+from alma.trainer import Trainer
+
+
+def test_the_paper():
+    actors, allocator, collection = PAPER.actors, PAPER.allocator, PAPER.collection
+    for level in (actors, allocator):
+        assert (level.learning_rate, level.optimiser, level.clip) == (5e-4, "rmsprop", 10)
+        assert (level.gamma, level.target_rate, level.popart, level.reward_scale) == (0.99, 1.0, True, 1.0)
+    assert (actors.batch, actors.window, actors.n_step, actors.target_episodes) == (32, 64, 1, 200)
+    networks = actors.networks
+    assert (networks.trunk, networks.relations, networks.mixer, networks.mixing) == (
+        "attention", False, "qmix", "softmax",
+    )  # fmt: skip
+    assert (networks.width, networks.heads, networks.hidden) == (128, 4, 64)
+    assert (networks.mixer_width, networks.hyper_width) == (32, 128)
+    assert (allocator.batch, allocator.proposals, allocator.period, allocator.entropy) == (400, 32, 5, 0.01)
+    assert (allocator.max_age, allocator.target_episodes) == (150_000, 50)
+    assert (allocator.networks.kind, allocator.networks.width, allocator.networks.heads) == ("pointer", 128, 4)
+    assert (collection.environments, collection.buffer, collection.episodes_per_update) == (8, 5000 * 150, 1)
+    assert PAPER.exploration.action == Linear(1.0, 0.05, 2_000_000)
+    assert PAPER.exploration.proposal == Linear(1.0, 0.05, 3_000_000)
+    assert PAPER.exploration.subtask == Linear(1.0, 0.0, 750_000)
+    assert (PAPER.steps, PAPER.play) == (15_000_000, "live")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("method", ["alma", "heuristic", "random"])
+def test_every_preset_fits_every_method(preset, method):
+    trainer = Trainer(alma.make("save-the-city"), PRESETS[preset], method)
+    assert trainer.params_like()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda: ActorNetworkOptions(width=30), "width must be a multiple of the 4 heads"),
+        (lambda: replace(FAST.actors, gamma=1.5), "gamma must lie between 0 and 1"),
+        (lambda: replace(FAST.actors, n_step=0), "n_step must be at least 1"),
+        (lambda: replace(FAST.allocator, target_rate=0.0), "target_rate must lie in"),
+        (lambda: CollectionOptions(steps_per_update=200), "steps_per_update must be a multiple of the 128"),
+        (lambda: CollectionOptions(buffer=5), "buffer must be at least the number of environments"),
+        (lambda: replace(FAST, steps=0), "steps must be at least 1"),
+        (lambda: replace(FAST, actors=replace(FAST.actors, window=500)), "warmup must be at least 64640 steps"),
+        (lambda: replace(FAST.report, checkpoint_minutes=0.0), "checkpoint_minutes must be positive"),
+    ],
+)
+def test_nonsense_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        change()
