@@ -164,8 +164,13 @@ class ExplorationOptions:
     """eps: a random action."""
     proposal: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 400_000))
     """eps_p: the first proposal instead of the best."""
-    subtask: Linear = field(default_factory=lambda: Linear(1.0, 0.0, 250_000))
+    subtask: Linear = field(default_factory=lambda: Linear(1.0, 0.03, 300_000))
     """eps_r: a random subtask, agent by agent."""
+    persistence: float = 0.75
+    """Chance that an agent that was sent to a random subtask is left there at the next decision."""
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.persistence < 1, f"persistence must lie in [0, 1), not {self.persistence}")
 
 
 @dataclass(frozen=True)
@@ -261,6 +266,7 @@ PAPER = TrainingOptions(
         action=Linear(1.0, 0.05, 2_000_000),
         proposal=Linear(1.0, 0.05, 3_000_000),
         subtask=Linear(1.0, 0.0, 750_000),
+        persistence=0.0,
     ),
     report=ReportOptions(chunk=512, log_every=10_240, evaluate_every=50_176, episodes=160),
 )

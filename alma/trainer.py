@@ -31,6 +31,8 @@ class Play:
 
     environments: Environments
     allocation: Int[Array, "N A"]
+    wandering: Bool[Array, "N A"]
+    """Agents that were sent to a random subtask at the last decision."""
     last_action: Int[Array, "N A"]
     since_decision: Int[Array, "N"]
     active: Bool[Array, "N M"]
@@ -106,6 +108,7 @@ class Trainer:
         return Play(
             environments=environments,
             allocation=nobody,
+            wandering=jnp.zeros((count, spec.agents), bool),
             last_action=nobody,
             since_decision=jnp.full(count, self.options.allocator.period),
             active=jnp.zeros((count, spec.subtasks), bool),
@@ -139,12 +142,11 @@ class Trainer:
         )
         explore = self.options.exploration
         situations = Situation(before, view, play.allocation, play.last_action)
-        allocation = self.allocator.allocate(
-            state.allocator.params,
-            allocation_key,
-            situations,
-            due,
-            Exploration(explore.proposal(state.env_steps), explore.subtask(state.env_steps)),
+        exploration = Exploration(
+            explore.proposal(state.env_steps), explore.subtask(state.env_steps), explore.persistence, play.wandering
+        )
+        allocation, wandering = self.allocator.allocate(
+            state.allocator.params, allocation_key, situations, due, exploration
         )
         decisions, play = self._decide(state, play, before, allocation, due)
         actions = self.actors.act(
@@ -173,6 +175,7 @@ class Trainer:
             play,
             environments=environments,
             allocation=select(done, nobody, allocation),
+            wandering=wandering & ~done[:, None],
             last_action=select(done, nobody, actions),
             since_decision=jnp.where(done, self.options.allocator.period, play.since_decision + 1),
             active=view.active & ~done[:, None],

@@ -27,7 +27,13 @@ class Exploration:
     """How often an allocation is not the best one."""
 
     proposal: Float[Array, ""]
+    """The first proposal instead of the best."""
     subtask: Float[Array, ""]
+    """A random subtask, agent by agent."""
+    persistence: float
+    """An agent that was sent to a random subtask is left there at the next decision."""
+    wandering: Bool[Array, "N A"]
+    """Agents that were sent to a random subtask at the last decision."""
 
 
 @runtime_checkable
@@ -38,8 +44,8 @@ class TrainingAllocator(Protocol):
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
-    ) -> Int[Array, "N A"]:
-        """New allocations where they are due."""
+    ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
+        """New allocations where they are due, and which agents were sent somewhere at random."""
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         """The allocation it would choose, without exploration."""
@@ -80,8 +86,8 @@ class LearnedAllocator:
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
-    ) -> Int[Array, "N A"]:
-        choose_key, proposal_key, random_key, subtask_key = jax.random.split(key, 4)
+    ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
+        choose_key, proposal_key, wander_key = jax.random.split(key, 3)
         view, previous = situations.view, jnp.asarray(situations.allocation)
 
         def fresh(portion: Int[Array, ""], inputs: tuple[View, Int[Array, "n A"]]) -> Any:
@@ -92,9 +98,9 @@ class LearnedAllocator:
         best, first = only_where(due, fresh, (view, previous), (previous, previous))
         takes_first = jax.random.uniform(proposal_key, due.shape) < explore.proposal
         chosen = jnp.where(takes_first[:, None], first, best)
-        wanders = jax.random.uniform(random_key, chosen.shape) < explore.subtask
-        anywhere = choose_uniformly(subtask_key, allowed_subtasks(view, previous.shape[-1]))
-        return jnp.where(due[:, None], jnp.where(wanders, anywhere, chosen), previous)
+        chosen, wandering = wander(wander_key, chosen, view, previous, explore)
+        due = due[:, None]
+        return jnp.where(due, chosen, previous), jnp.where(due, wandering, explore.wandering)
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         previous = jnp.asarray(situation.allocation)
@@ -141,10 +147,10 @@ class RuleAllocator:
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
-    ) -> Int[Array, "N A"]:
+    ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
         keys = jax.random.split(key, due.shape[0])
         fresh = jax.vmap(partial(self.greedy, params))(keys, situations)
-        return jnp.where(due[:, None], fresh, situations.allocation)
+        return jnp.where(due[:, None], fresh, situations.allocation), explore.wandering
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         return self.rule(params, key, situation)
@@ -159,6 +165,23 @@ class RuleAllocator:
         episodes: Int[Array, ""],
     ) -> tuple[Level, Figures]:
         return level, {}
+
+
+def wander(
+    key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, previous: Int[Array, "N A"], explore: Exploration
+) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
+    """Send some agents to random subtasks, and leave some of those that were sent before where they are.
+
+    Working together takes several decisions to come about: an agent that is called back at the next one never gets
+    to see what it would have been good for.
+    """
+    leave_key, send_key, subtask_key = jax.random.split(key, 3)
+    allowed = allowed_subtasks(view, chosen.shape[-1])
+    still_there = jnp.take_along_axis(allowed, jnp.maximum(previous, 0)[..., None], axis=-1)[..., 0] & (previous >= 0)
+    left = explore.wandering & still_there & (jax.random.uniform(leave_key, chosen.shape) < explore.persistence)
+    sent = ~left & (jax.random.uniform(send_key, chosen.shape) < explore.subtask)
+    elsewhere = jnp.where(sent, choose_uniformly(subtask_key, allowed), chosen)
+    return jnp.where(left, previous, elsewhere), left | sent
 
 
 def only_where(

@@ -20,7 +20,9 @@ from alma.task import View
 class PairEncoder(nn.Module):
     """A code for every (agent, subtask) pair, and one for every subtask.
 
-    Of each subtask the first `things` entities are looked at: as many as a subtask can have.
+    Every code knows the whole situation in sum: who is on the team and what there is to do. Whether one agent alone
+    will do in a subtask depends on who else there is. Of each subtask the first `things` entities are looked at: as
+    many as a subtask can have.
     """
 
     width: int
@@ -29,7 +31,7 @@ class PairEncoder(nn.Module):
     @nn.compact
     def __call__(
         self, view: View, previous: Int[Array, "*b A"]
-    ) -> tuple[Float[Array, "*b A M H"], Float[Array, "*b M H"]]:
+    ) -> tuple[Float[Array, "*b A M H"], Float[Array, "*b M 2*H"]]:
         agents, subtasks = previous.shape[-1], view.active.shape[-1]
         belongs = jnp.swapaxes(allocation_matrix(view.subtask[..., agents:], subtasks), -1, -2)
         found, at = jax.lax.top_k(belongs, self.things)
@@ -43,10 +45,17 @@ class PairEncoder(nn.Module):
         agent = nn.Dense(self.width, use_bias=False, name="agent")(view.entities[..., :agents, :])
         pair = nn.relu(thing[..., None, :, :, :] + relation + agent[..., :, None, None, :])
         pooled = jnp.sum(found[..., None, :, :, :] * pair, axis=-2)
+        subtask = jnp.sum(found * nn.relu(thing), axis=-2)
+        work = jnp.sum(jnp.where(view.active[..., None], subtask, 0), axis=-2)
+        member = nn.relu(nn.Dense(self.width, name="member")(view.entities[..., :agents, :]))
+        team = jnp.sum(jnp.where(view.present[..., :agents, None], member, 0), axis=-2)
+        whole = nn.relu(nn.Dense(self.width, name="whole")(jnp.concatenate([work, team], axis=-1)))[..., None, :]
+
         stays = allocation_matrix(previous, subtasks)[..., None]
         before = self.param("previous", nn.initializers.normal(0.1), (self.width,))
-        codes = nn.relu(nn.Dense(self.width, name="pair")(pooled) + stays * before)
-        return codes, jnp.sum(found * nn.relu(thing), axis=-2)
+        context = nn.Dense(self.width, use_bias=False, name="context")(whole)[..., None, :]
+        codes = nn.relu(nn.Dense(self.width, name="pair")(pooled) + context + stays * before)
+        return codes, jnp.concatenate([subtask, jnp.broadcast_to(whole, subtask.shape)], axis=-1)
 
 
 class PairChoices(NamedTuple):

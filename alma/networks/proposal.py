@@ -76,7 +76,7 @@ class PointerChoices(NamedTuple):
     allowed: Bool[Array, "*b A M"]
     counts_kernel: Float[Array, "2 H"]
     counts_bias: Float[Array, "H"]
-    update_kernel: Float[Array, "2H H"]
+    update_kernel: Float[Array, "2*H H"]
     update_bias: Float[Array, "H"]
 
     def start(self) -> Any:
