@@ -63,10 +63,8 @@ def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str
         seconds += time.perf_counter() - began
         steps, updates = steps + int(state.env_steps) - before[0], updates + int(state.updates) - before[1]
     report("each level")
-    actors = partial(trainer.actors.update, view_of=trainer.views, episodes=state.episodes)
-    allocator = partial(
-        trainer.allocator.update, view_of=trainer.views, env_steps=state.env_steps, episodes=state.episodes
-    )
+    actors = partial(trainer.actors.update, view_of=trainer.views, clock=trainer.clock(state))
+    allocator = partial(trainer.allocator.update, view_of=trainer.views, clock=trainer.clock(state))
     return {
         "task": trainer.task.spec.name,
         "method": trainer.method,

@@ -259,7 +259,10 @@ class BenchTrain:
 class Bench:
     """Measure how fast things run on this machine."""
 
-    what: Annotated[BenchEnv, tyro.conf.subcommand("env")] | Annotated[BenchTrain, tyro.conf.subcommand("train")]
+    what: Annotated[
+        Annotated[BenchEnv, tyro.conf.subcommand("env")] | Annotated[BenchTrain, tyro.conf.subcommand("train")],
+        tyro.conf.arg(name=""),
+    ]
 
     def run(self) -> None:
         self.what.run()

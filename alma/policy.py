@@ -127,7 +127,8 @@ def _values(trainer: Trainer, params: Any, situation: Situation) -> Float[Array,
 def _allocation_values(
     allocator: LearnedAllocator, params: Any, situation: Situation, allocations: Int[Array, "P A"]
 ) -> Float[Array, "P"]:
-    return allocator.networks.values(params, situation.view, jnp.asarray(situation.allocation), allocations)
+    encoded = allocator.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
+    return allocator.networks.values(params, encoded, allocations)
 
 
 def load(path: str | Path) -> LearnedPolicy:

@@ -50,7 +50,7 @@ class AllocatorNetworkOptions:
     heads: int = 4
     """Of attention."""
     choice_width: int = 32
-    """Of the part of the pair proposal that is computed anew for every allocation."""
+    """Of the parts of the pair networks that are computed anew for every allocation."""
 
     def __post_init__(self) -> None:
         _require(
@@ -66,6 +66,8 @@ class LearningOptions:
     gamma: float
     batch: int
     learning_rate: float = 1e-3
+    final_rate: float = 0.1
+    """The share of the learning rate that is left at the end of the run; it falls in a straight line."""
     optimiser: Literal["adam", "rmsprop"] = "adam"
     clip: float = 10.0
     """The norm of gradients is cut to this."""
@@ -81,6 +83,7 @@ class LearningOptions:
         _require(0 <= self.gamma <= 1, f"gamma must lie between 0 and 1, not {self.gamma}")
         _require(self.batch >= 1, f"batch must be at least 1, not {self.batch}")
         _require(self.learning_rate > 0, f"learning_rate must be positive, not {self.learning_rate}")
+        _require(0 <= self.final_rate <= 1, f"final_rate must lie between 0 and 1, not {self.final_rate}")
         _require(0 < self.target_rate <= 1, f"target_rate must lie in (0, 1], not {self.target_rate}")
 
 
@@ -108,12 +111,14 @@ class AllocatorOptions(LearningOptions):
     """The high level: amortised Q-learning of the allocator."""
 
     gamma: float = 0.95
-    batch: int = 128
+    batch: int = 256
     """Decisions an update."""
     period: int = 5
     """N_t: steps between allocations."""
     proposals: int = 16
     """N_p: allocations to choose from."""
+    variations: int = 8
+    """More allocations to choose from: proposals with one agent sent elsewhere at random."""
     entropy: float = 0.01
     """lambda_AQL: weight of the proposal's entropy."""
     max_age: int = 150_000
@@ -124,6 +129,10 @@ class AllocatorOptions(LearningOptions):
         super().__post_init__()
         for name in ("period", "proposals", "max_age"):
             _require(getattr(self, name) >= 1, f"{name} must be at least 1, not {getattr(self, name)}")
+        _require(
+            0 <= self.variations <= self.proposals,
+            f"variations must lie between 0 and the {self.proposals} proposals, not {self.variations}",
+        )
 
 
 @dataclass(frozen=True)
@@ -164,13 +173,8 @@ class ExplorationOptions:
     """eps: a random action."""
     proposal: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 400_000))
     """eps_p: the first proposal instead of the best."""
-    subtask: Linear = field(default_factory=lambda: Linear(1.0, 0.03, 300_000))
+    subtask: Linear = field(default_factory=lambda: Linear(1.0, 0.0, 250_000))
     """eps_r: a random subtask, agent by agent."""
-    persistence: float = 0.75
-    """Chance that an agent that was sent to a random subtask is left there at the next decision."""
-
-    def __post_init__(self) -> None:
-        _require(0 <= self.persistence < 1, f"persistence must lie in [0, 1), not {self.persistence}")
 
 
 @dataclass(frozen=True)
@@ -232,6 +236,7 @@ PAPER = TrainingOptions(
     actors=ActorOptions(
         gamma=0.99,
         learning_rate=5e-4,
+        final_rate=1.0,
         optimiser="rmsprop",
         reward_scale=1.0,
         popart=True,
@@ -245,11 +250,13 @@ PAPER = TrainingOptions(
     allocator=AllocatorOptions(
         gamma=0.99,
         learning_rate=5e-4,
+        final_rate=1.0,
         optimiser="rmsprop",
         reward_scale=1.0,
         popart=True,
         batch=400,
         proposals=32,
+        variations=0,
         target_rate=1.0,
         target_episodes=50,
         networks=AllocatorNetworkOptions(kind="pointer", width=128),
@@ -266,7 +273,6 @@ PAPER = TrainingOptions(
         action=Linear(1.0, 0.05, 2_000_000),
         proposal=Linear(1.0, 0.05, 3_000_000),
         subtask=Linear(1.0, 0.0, 750_000),
-        persistence=0.0,
     ),
     report=ReportOptions(chunk=512, log_every=10_240, evaluate_every=50_176, episodes=160),
 )
@@ -275,7 +281,9 @@ PAPER = TrainingOptions(
 TINY = TrainingOptions(
     steps=20_480,
     actors=ActorOptions(batch=32, networks=ActorNetworkOptions(width=16, hidden=16)),
-    allocator=AllocatorOptions(batch=16, proposals=4, networks=AllocatorNetworkOptions(width=16, choice_width=8)),
+    allocator=AllocatorOptions(
+        batch=16, proposals=4, variations=2, networks=AllocatorNetworkOptions(width=16, choice_width=8)
+    ),
     collection=CollectionOptions(environments=16, buffer=16_384, decisions=4_096, warmup=1_024, steps_per_update=256),
     exploration=ExplorationOptions(
         action=Linear(1.0, 0.05, 10_000), proposal=Linear(1.0, 0.05, 10_000), subtask=Linear(1.0, 0.0, 10_000)

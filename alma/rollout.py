@@ -62,11 +62,11 @@ class Environments:
 
 def start(task: Task, key: PRNGKeyArray, count: int) -> Environments:
     """Begin an episode in each of `count` environments."""
-    first, second = jax.random.split(key)
-    reset = jax.vmap(task.reset)
+    # One call, since drawing initial states is what takes long to compile.
+    drawn = jax.vmap(task.reset)(jax.random.split(key, 2 * count))
     return Environments(
-        state=reset(jax.random.split(first, count)),
-        spare=reset(jax.random.split(second, count)),
+        state=jax.tree.map(lambda leaf: leaf[:count], drawn),
+        spare=jax.tree.map(lambda leaf: leaf[count:], drawn),
         spare_used=jnp.zeros(count, bool),
     )
 

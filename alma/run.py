@@ -5,6 +5,7 @@ import math
 import os
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -143,6 +144,9 @@ class Progress:
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
     """Within, the first Ctrl-C or SIGTERM is only noted: the answer is whether there was one. A second one kills."""
+    if threading.current_thread() is not threading.main_thread():  # signals are none of its business
+        yield lambda: False
+        return
     asked: list[int] = []
     before: dict[signal.Signals, Any] = {}
 

@@ -17,7 +17,7 @@ from alma import replay
 from alma.evaluation import Players
 from alma.learning.actors import Actors
 from alma.learning.allocators import Exploration, TrainingAllocator
-from alma.learning.level import Figures, Level, Params
+from alma.learning.level import Clock, Figures, Level, Params
 from alma.methods import make_allocator
 from alma.presets import TrainingOptions
 from alma.rollout import Environments, Situation, advance, decision_due, select, start
@@ -31,8 +31,6 @@ class Play:
 
     environments: Environments
     allocation: Int[Array, "N A"]
-    wandering: Bool[Array, "N A"]
-    """Agents that were sent to a random subtask at the last decision."""
     last_action: Int[Array, "N A"]
     since_decision: Int[Array, "N"]
     active: Bool[Array, "N M"]
@@ -108,7 +106,6 @@ class Trainer:
         return Play(
             environments=environments,
             allocation=nobody,
-            wandering=jnp.zeros((count, spec.agents), bool),
             last_action=nobody,
             since_decision=jnp.full(count, self.options.allocator.period),
             active=jnp.zeros((count, spec.subtasks), bool),
@@ -142,12 +139,8 @@ class Trainer:
         )
         explore = self.options.exploration
         situations = Situation(before, view, play.allocation, play.last_action)
-        exploration = Exploration(
-            explore.proposal(state.env_steps), explore.subtask(state.env_steps), explore.persistence, play.wandering
-        )
-        allocation, wandering = self.allocator.allocate(
-            state.allocator.params, allocation_key, situations, due, exploration
-        )
+        exploration = Exploration(explore.proposal(state.env_steps), explore.subtask(state.env_steps))
+        allocation = self.allocator.allocate(state.allocator.params, allocation_key, situations, due, exploration)
         decisions, play = self._decide(state, play, before, allocation, due)
         actions = self.actors.act(
             state.actors.params, action_key, view, allocation, play.last_action, explore.action(state.env_steps)
@@ -175,7 +168,6 @@ class Trainer:
             play,
             environments=environments,
             allocation=select(done, nobody, allocation),
-            wandering=wandering & ~done[:, None],
             last_action=select(done, nobody, actions),
             since_decision=jnp.where(done, self.options.allocator.period, play.since_decision + 1),
             active=view.active & ~done[:, None],
@@ -226,12 +218,17 @@ class Trainer:
     def update(self, state: TrainState) -> tuple[TrainState, Figures]:
         """One update of each level."""
         key, actor_key, allocator_key = jax.random.split(state.key, 3)
-        actors, actor_figures = self.actors.update(state.actors, actor_key, state.steps, self.views, state.episodes)
+        clock = self.clock(state)
+        actors, actor_figures = self.actors.update(state.actors, actor_key, state.steps, self.views, clock)
         allocator, allocator_figures = self.allocator.update(
-            state.allocator, allocator_key, state.decisions, self.views, state.env_steps, state.episodes
+            state.allocator, allocator_key, state.decisions, self.views, clock
         )
         learned = replace(state, key=key, actors=actors, allocator=allocator, updates=state.updates + 1)
         return learned, {**actor_figures, **allocator_figures}
+
+    def clock(self, state: TrainState) -> Clock:
+        """How far the run is."""
+        return Clock(state.env_steps, state.episodes, jnp.clip(state.env_steps / self.options.steps, 0, 1))
 
     def update_is_due(self, state: TrainState) -> Bool[Array, ""]:
         """Not before there is enough to learn from; and where episodes are counted, not ahead of them."""

@@ -93,6 +93,7 @@ SMALL = TrainingOptions(
     allocator=AllocatorOptions(
         batch=64,
         proposals=4,
+        variations=0,
         period=1,
         reward_scale=1.0,
         learning_rate=3e-3,

@@ -13,7 +13,7 @@ from alma.trainer import Trainer
 def test_the_paper():
     actors, allocator, collection = PAPER.actors, PAPER.allocator, PAPER.collection
     for level in (actors, allocator):
-        assert (level.learning_rate, level.optimiser, level.clip) == (5e-4, "rmsprop", 10)
+        assert (level.learning_rate, level.final_rate, level.optimiser, level.clip) == (5e-4, 1.0, "rmsprop", 10)
         assert (level.gamma, level.target_rate, level.popart, level.reward_scale) == (0.99, 1.0, True, 1.0)
     assert (actors.batch, actors.window, actors.n_step, actors.target_episodes) == (32, 64, 1, 200)
     networks = actors.networks
@@ -22,7 +22,8 @@ def test_the_paper():
     )  # fmt: skip
     assert (networks.width, networks.heads, networks.hidden) == (128, 4, 64)
     assert (networks.mixer_width, networks.hyper_width) == (32, 128)
-    assert (allocator.batch, allocator.proposals, allocator.period, allocator.entropy) == (400, 32, 5, 0.01)
+    assert (allocator.batch, allocator.proposals, allocator.variations) == (400, 32, 0)
+    assert (allocator.period, allocator.entropy) == (5, 0.01)
     assert (allocator.max_age, allocator.target_episodes) == (150_000, 50)
     assert (allocator.networks.kind, allocator.networks.width, allocator.networks.heads) == ("pointer", 128, 4)
     assert (collection.environments, collection.buffer, collection.episodes_per_update) == (8, 5000 * 150, 1)

@@ -25,7 +25,7 @@ from alma.trainer import Trainer
 TINY = TrainingOptions(
     actors=ActorOptions(batch=16, networks=ActorNetworkOptions(width=8, hidden=8)),
     allocator=AllocatorOptions(
-        batch=8, proposals=2, period=4, networks=AllocatorNetworkOptions(width=8, choice_width=8)
+        batch=8, proposals=2, variations=1, period=4, networks=AllocatorNetworkOptions(width=8, choice_width=8)
     ),
     collection=CollectionOptions(environments=4, buffer=256, decisions=256, steps_per_update=8, warmup=48),
 )

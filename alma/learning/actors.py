@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from alma import replay
 from alma.choice import choose_uniformly
-from alma.learning.level import Figures, Level, Params, begin_level, learn
+from alma.learning.level import Clock, Figures, Level, Params, begin_level, learn
 from alma.learning.qmix import ActorNetworks, actor_batch, greedy, qmix_loss
 from alma.networks.attention import Attention, Pooling
 from alma.networks.mixer import Qmix, Sum
@@ -78,7 +78,7 @@ class Actors:
         key: PRNGKeyArray,
         steps: replay.Steps,
         view_of: Callable[[Any], View],
-        episodes: Int[Array, ""],
+        clock: Clock,
     ) -> tuple[Level, Figures]:
         """One step of learning from replay."""
         options = self.options
@@ -94,4 +94,4 @@ class Actors:
         )
         head = self.networks.head.adapt(level.params["head"], batch.target, batch.counts)
         level = replace(level, params={**level.params, "head": head})
-        return learn(level, lambda params: qmix_loss(params, self.networks, batch), options, episodes)
+        return learn(level, lambda params: qmix_loss(params, self.networks, batch), options, clock)

@@ -11,12 +11,11 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma import replay
 from alma.choice import choose_uniformly
-from alma.learning.aql import AllocatorNetworks, allocator_batch, aql_loss, choose
-from alma.learning.level import Figures, Level, Params, begin_level, learn
-from alma.networks.critic import AttentionCritic
-from alma.networks.pairs import PairCritic, PairProposal
+from alma.learning.aql import Search, allocator_batch, aql_loss, choose
+from alma.learning.level import Clock, Figures, Level, Params, begin_level, learn
+from alma.networks.allocator import AllocatorNetworks, PairAllocator, PointerAllocator
 from alma.networks.popart import Plain, PopArt
-from alma.networks.proposal import PointerProposal, allowed_subtasks
+from alma.networks.proposal import allowed_subtasks
 from alma.presets import AllocatorOptions
 from alma.rollout import Allocator, Situation
 from alma.task import Allocation, TaskSpec, View
@@ -30,10 +29,6 @@ class Exploration:
     """The first proposal instead of the best."""
     subtask: Float[Array, ""]
     """A random subtask, agent by agent."""
-    persistence: float
-    """An agent that was sent to a random subtask is left there at the next decision."""
-    wandering: Bool[Array, "N A"]
-    """Agents that were sent to a random subtask at the last decision."""
 
 
 @runtime_checkable
@@ -44,8 +39,8 @@ class TrainingAllocator(Protocol):
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
-    ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
-        """New allocations where they are due, and which agents were sent somewhere at random."""
+    ) -> Int[Array, "N A"]:
+        """New allocations where they are due."""
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         """The allocation it would choose, without exploration."""
@@ -56,8 +51,7 @@ class TrainingAllocator(Protocol):
         key: PRNGKeyArray,
         decisions: replay.Decisions,
         view_of: Callable[[Any], View],
-        env_steps: Int[Array, ""],
-        episodes: Int[Array, ""],
+        clock: Clock,
     ) -> tuple[Level, Figures]:
         """One step of learning from replay."""
 
@@ -71,40 +65,40 @@ class LearnedAllocator:
 
     @cached_property
     def networks(self) -> AllocatorNetworks:
-        options, things = self.options.networks, self.spec.things_per_subtask
+        options = self.options.networks
         head = PopArt() if self.options.popart else Plain()
         if options.kind == "pointer":
-            return AllocatorNetworks(
-                PointerProposal(options.width, options.heads), AttentionCritic(options.width, options.heads), head
-            )
-        return AllocatorNetworks(
-            PairProposal(options.width, options.choice_width, things), PairCritic(options.width, things), head
-        )
+            return PointerAllocator(head, options.width, options.heads)
+        return PairAllocator(head, options.width, options.choice_width, self.spec.things_per_subtask)
+
+    @property
+    def search(self) -> Search:
+        return Search(self.options.proposals, self.options.variations)
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
         return begin_level(self.networks.init(key, view, allocation), self.options)
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
-    ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
+    ) -> Int[Array, "N A"]:
         choose_key, proposal_key, wander_key = jax.random.split(key, 3)
         view, previous = situations.view, jnp.asarray(situations.allocation)
 
         def fresh(portion: Int[Array, ""], inputs: tuple[View, Int[Array, "n A"]]) -> Any:
+            encoded = self.networks.encode(params, *inputs)
             return choose(
-                self.networks, params, jax.random.fold_in(choose_key, portion), *inputs, self.options.proposals
+                self.networks, params, jax.random.fold_in(choose_key, portion), encoded, inputs[0], self.search
             )
 
         best, first = only_where(due, fresh, (view, previous), (previous, previous))
         takes_first = jax.random.uniform(proposal_key, due.shape) < explore.proposal
         chosen = jnp.where(takes_first[:, None], first, best)
-        chosen, wandering = wander(wander_key, chosen, view, previous, explore)
-        due = due[:, None]
-        return jnp.where(due, chosen, previous), jnp.where(due, wandering, explore.wandering)
+        chosen = wander(wander_key, chosen, view, explore.subtask)
+        return jnp.where(due[:, None], chosen, previous)
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
-        previous = jnp.asarray(situation.allocation)
-        return choose(self.networks, params, key, situation.view, previous, self.options.proposals)[0]
+        encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
+        return choose(self.networks, params, key, encoded, situation.view, self.search)[0]
 
     def update(
         self,
@@ -112,12 +106,13 @@ class LearnedAllocator:
         key: PRNGKeyArray,
         decisions: replay.Decisions,
         view_of: Callable[[Any], View],
-        env_steps: Int[Array, ""],
-        episodes: Int[Array, ""],
+        clock: Clock,
     ) -> tuple[Level, Figures]:
         options = self.options
         sample_key, proposal_key = jax.random.split(key)
-        sampled, weight = replay.sample_decisions(sample_key, decisions, options.batch, env_steps, options.max_age)
+        sampled, weight = replay.sample_decisions(
+            sample_key, decisions, options.batch, clock.env_steps, options.max_age
+        )
         batch = allocator_batch(
             level.params,
             level.target,
@@ -128,11 +123,11 @@ class LearnedAllocator:
             weight,
             gamma=options.gamma,
             reward_scale=options.reward_scale / options.period,
-            proposals=options.proposals,
+            search=self.search,
         )
         head = self.networks.head.adapt(level.params["head"], batch.target, batch.weight)
         level = replace(level, params={**level.params, "head": head})
-        return learn(level, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, episodes)
+        return learn(level, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock)
 
 
 @dataclass(frozen=True)
@@ -147,10 +142,10 @@ class RuleAllocator:
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
-    ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
+    ) -> Int[Array, "N A"]:
         keys = jax.random.split(key, due.shape[0])
         fresh = jax.vmap(partial(self.greedy, params))(keys, situations)
-        return jnp.where(due[:, None], fresh, situations.allocation), explore.wandering
+        return jnp.where(due[:, None], fresh, situations.allocation)
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         return self.rule(params, key, situation)
@@ -161,27 +156,16 @@ class RuleAllocator:
         key: PRNGKeyArray,
         decisions: replay.Decisions,
         view_of: Callable[[Any], View],
-        env_steps: Int[Array, ""],
-        episodes: Int[Array, ""],
+        clock: Clock,
     ) -> tuple[Level, Figures]:
         return level, {}
 
 
-def wander(
-    key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, previous: Int[Array, "N A"], explore: Exploration
-) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
-    """Send some agents to random subtasks, and leave some of those that were sent before where they are.
-
-    Working together takes several decisions to come about: an agent that is called back at the next one never gets
-    to see what it would have been good for.
-    """
-    leave_key, send_key, subtask_key = jax.random.split(key, 3)
-    allowed = allowed_subtasks(view, chosen.shape[-1])
-    still_there = jnp.take_along_axis(allowed, jnp.maximum(previous, 0)[..., None], axis=-1)[..., 0] & (previous >= 0)
-    left = explore.wandering & still_there & (jax.random.uniform(leave_key, chosen.shape) < explore.persistence)
-    sent = ~left & (jax.random.uniform(send_key, chosen.shape) < explore.subtask)
-    elsewhere = jnp.where(sent, choose_uniformly(subtask_key, allowed), chosen)
-    return jnp.where(left, previous, elsewhere), left | sent
+def wander(key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, chance: Float[Array, ""]) -> Int[Array, "N A"]:
+    """Send some agents to random subtasks."""
+    send_key, subtask_key = jax.random.split(key)
+    sent = jax.random.uniform(send_key, chosen.shape) < chance
+    return jnp.where(sent, choose_uniformly(subtask_key, allowed_subtasks(view, chosen.shape[-1])), chosen)
 
 
 def only_where(

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from alma.networks.popart import Head
-from alma.networks.proposal import log_probability, propose
+from alma.choice import choose_uniformly
+from alma.networks.allocator import AllocatorNetworks
 from alma.replay import Decision
 from alma.task import NOBODY, View
 
@@ -17,59 +17,40 @@ Params = Any
 
 
 @dataclass(frozen=True)
-class AllocatorNetworks:
-    """The networks of the high level, as functions of parameters."""
+class Search:
+    """How many allocations the critic gets to choose from."""
 
-    proposal: Any
-    critic: Any
-    head: Head
-
-    def init(self, key: Array, view: View, allocation: Int[Array, "*b A"]) -> Params:
-        proposal_key, critic_key = jax.random.split(key)
-        return {
-            "proposal": self.proposal.init(proposal_key, view, allocation),
-            "critic": self.critic.init(critic_key, view, allocation, allocation[..., None, :]),
-            "head": self.head.init(),
-        }
-
-    def proposals(
-        self, params: Params, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"], count: int
-    ) -> Int[Array, "*b P A"]:
-        """Draw allocations; everything but the drawing is done once a state."""
-        choices = self.proposal.apply(params["proposal"], view, previous)
-        draw = jax.vmap(propose, in_axes=(0, None), out_axes=-2)
-        return draw(jax.random.split(key, count), choices)
-
-    def raw_values(
-        self, params: Params, view: View, previous: Int[Array, "*b A"], allocations: Int[Array, "*b P A"]
-    ) -> Float[Array, "*b P"]:
-        """The critic's outputs; the head makes values of them, in the same order."""
-        return self.critic.apply(params["critic"], view, previous, allocations)
-
-    def values(
-        self, params: Params, view: View, previous: Int[Array, "*b A"], allocations: Int[Array, "*b P A"]
-    ) -> Float[Array, "*b P"]:
-        return self.head.value(params["head"], self.raw_values(params, view, previous, allocations))
-
-    def log_probability(
-        self, params: Params, view: View, previous: Int[Array, "*b A"], allocation: Int[Array, "*b A"]
-    ) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
-        return log_probability(self.proposal.apply(params["proposal"], view, previous), allocation)
+    proposals: int
+    """Drawn from the proposal network."""
+    variations: int = 0
+    """More of them: proposals with one agent sent elsewhere at random."""
 
 
 def choose(
-    networks: AllocatorNetworks,
-    params: Params,
-    key: PRNGKeyArray,
-    view: View,
-    previous: Int[Array, "*b A"],
-    proposals: int,
+    networks: AllocatorNetworks, params: Params, key: PRNGKeyArray, encoded: Any, view: View, search: Search
 ) -> tuple[Int[Array, "*b A"], Int[Array, "*b A"]]:
-    """The proposal with the highest value, and the first one."""
-    drawn = networks.proposals(params, key, view, previous, proposals)
-    best = jnp.argmax(networks.values(params, view, previous, drawn), axis=-1)
-    chosen = jnp.take_along_axis(drawn, best[..., None, None], axis=-2)[..., 0, :]
+    """The candidate with the highest value, and the first proposal."""
+    proposal_key, variation_key = jax.random.split(key)
+    drawn = networks.proposals(params, proposal_key, encoded, search.proposals)
+    varied = vary(variation_key, drawn[..., : search.variations, :], view)
+    candidates = jnp.concatenate([drawn, varied], axis=-2)
+    best = jnp.argmax(networks.values(params, encoded, candidates), axis=-1)
+    chosen = jnp.take_along_axis(candidates, best[..., None, None], axis=-2)[..., 0, :]
     return chosen, drawn[..., 0, :]
+
+
+def vary(key: PRNGKeyArray, allocations: Int[Array, "*b P A"], view: View) -> Int[Array, "*b P A"]:
+    """Send one present agent of each allocation to a random active subtask.
+
+    A proposal that has grown sure of itself suggests the same over and over; this lets the critic see what is next
+    to it, and the proposal learn from that.
+    """
+    agent_key, subtask_key = jax.random.split(key)
+    shape, agents = allocations.shape, allocations.shape[-1]
+    who = choose_uniformly(agent_key, jnp.broadcast_to(view.present[..., None, :agents], shape))
+    active = jnp.broadcast_to(view.active[..., None, :], (*shape[:-1], view.active.shape[-1]))
+    where = choose_uniformly(subtask_key, active)
+    return jnp.where(who[..., None] == jnp.arange(agents), where[..., None], allocations)
 
 
 @jax.tree_util.register_dataclass
@@ -81,9 +62,8 @@ class AllocatorBatch:
     previous: Int[Array, "B A"]
     allocation: Int[Array, "B A"]
     target: Float[Array, "B"]
-    later: View
-    before: Int[Array, "B A"]
-    """The allocation in force in the next state."""
+    later: Any
+    """The next states, encoded."""
     best: Int[Array, "B A"]
     weight: Float[Array, "B"]
 
@@ -99,7 +79,7 @@ def allocator_batch(
     *,
     gamma: float,
     reward_scale: float,
-    proposals: int,
+    search: Search,
 ) -> AllocatorBatch:
     """Double Q-learning: the live critic chooses among fresh proposals, the target critic values the choice.
 
@@ -109,16 +89,18 @@ def allocator_batch(
     allocation = decisions.allocation.astype(jnp.int32)
     view, later = view_of(decisions.state), view_of(decisions.next_state)
     before = jnp.where(decisions.terminated[:, None], NOBODY, allocation)
-    best, _ = choose(networks, params, key, later, before, proposals)
-    next_value = networks.values(target_params, later, before, best[..., None, :])[..., 0]
+    encoded = networks.encode(params, later, before)
+    best, _ = choose(networks, params, key, encoded, later, search)
+    next_value = networks.values(target_params, networks.encode(target_params, later, before), best[..., None, :])[
+        ..., 0
+    ]
     target = reward_scale * decisions.reward + jnp.where(decisions.terminated, 0, gamma * next_value)
     return AllocatorBatch(
         view=view,
         previous=decisions.previous.astype(jnp.int32),
         allocation=allocation,
         target=jax.lax.stop_gradient(target),
-        later=later,
-        before=before,
+        later=jax.lax.stop_gradient(encoded),
         best=best,
         weight=weight,
     )
@@ -131,14 +113,15 @@ def aql_loss(
 
     Neither's gradient reaches the other.
     """
-    raw = networks.raw_values(params, batch.view, batch.previous, batch.allocation[..., None, :])[..., 0]
+    encoded = networks.encode(params, batch.view, batch.previous)
+    raw = networks.raw_values(params, encoded, batch.allocation[..., None, :])[..., 0]
     error = networks.head.error(params["head"], raw, batch.target)
     total = jnp.maximum(jnp.sum(batch.weight), 1e-6)
 
     def mean(rows: Float[Array, "B"]) -> Float[Array, ""]:
         return jnp.sum(batch.weight * rows) / total
 
-    log_best, spread = networks.log_probability(params, batch.later, batch.before, batch.best)
+    log_best, spread = networks.log_probability(params, batch.later, batch.best)
     figures = {
         "critic_loss": mean(error**2),
         "proposal_loss": mean(-log_best - entropy * spread),

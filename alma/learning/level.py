@@ -27,6 +27,17 @@ class Level:
     """Episodes played when the target was last copied."""
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Clock:
+    """How far a run is."""
+
+    env_steps: Int[Array, ""]
+    episodes: Int[Array, ""]
+    progress: Float[Array, ""]
+    """From 0 to 1."""
+
+
 def begin_level(params: Params, options: LearningOptions) -> Level:
     """A level before its first update."""
     return Level(params, jax.tree.map(jnp.copy, params), make_optimiser(options).init(params), jnp.int32(0))
@@ -46,12 +57,13 @@ def learn(
     level: Level,
     loss: Callable[[Params], tuple[Float[Array, ""], Figures]],
     options: LearningOptions,
-    episodes: Int[Array, ""],
+    clock: Clock,
 ) -> tuple[Level, Figures]:
     """One gradient step; then the target network follows, a little every time or wholly from time to time."""
     gradients, figures = jax.grad(loss, has_aux=True)(level.params)
     updates, optimiser = make_optimiser(options).update(gradients, level.optimiser, level.params)
-    params = optax.apply_updates(level.params, updates)
-    due = episodes - level.copied >= options.target_episodes
+    slower = 1 - (1 - options.final_rate) * clock.progress
+    params = optax.apply_updates(level.params, jax.tree.map(lambda update: slower * update, updates))
+    due = clock.episodes - level.copied >= options.target_episodes
     target = optax.incremental_update(params, level.target, jnp.where(due, options.target_rate, 0))
-    return Level(params, target, optimiser, jnp.where(due, episodes, level.copied)), figures
+    return Level(params, target, optimiser, jnp.where(due, clock.episodes, level.copied)), figures

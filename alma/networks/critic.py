@@ -16,9 +16,7 @@ class AttentionCritic(nn.Module):
     heads: int = 4
 
     @nn.compact
-    def __call__(
-        self, view: View, previous: Int[Array, "*b A"], allocations: Int[Array, "*b P A"]
-    ) -> Float[Array, "*b P"]:
+    def __call__(self, view: View, allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P"]:
         agents, subtasks = allocations.shape[-1], view.active.shape[-1]
         present = view.present[..., None, :]
         things = jnp.broadcast_to(

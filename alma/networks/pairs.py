@@ -13,7 +13,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from alma.networks.masks import allocation_matrix
-from alma.networks.proposal import allowed_subtasks
 from alma.task import View
 
 
@@ -79,37 +78,39 @@ class PairChoices(NamedTuple):
 
 
 class PairProposal(nn.Module):
-    """A proposal that encodes pairs."""
+    """A proposal over the codes of pairs."""
 
     width: int
-    choice_width: int
-    things: int
 
     @nn.compact
-    def __call__(self, view: View, previous: Int[Array, "*b A"]) -> PairChoices:
-        codes, subtask = PairEncoder(self.width, self.things)(view, previous)
-        width = self.choice_width
-        own = nn.Dense(width, name="own")(codes) + nn.Dense(width, name="subtask")(subtask)[..., None, :, :]
-        given = nn.Dense(width, use_bias=False, name="given")(codes)
-        score = self.param("score", nn.initializers.normal(0.1), (width,))
-        return PairChoices(own, given, score, allowed_subtasks(view, previous.shape[-1]))
+    def __call__(
+        self, codes: Float[Array, "*b A M H"], subtasks: Float[Array, "*b M H2"], allowed: Bool[Array, "*b A M"]
+    ) -> PairChoices:
+        own = nn.Dense(self.width, name="own")(codes) + nn.Dense(self.width, name="subtask")(subtasks)[..., None, :, :]
+        given = nn.Dense(self.width, use_bias=False, name="given")(codes)
+        score = self.param("score", nn.initializers.normal(0.1), (self.width,))
+        return PairChoices(own, given, score, allowed)
 
 
 class PairCritic(nn.Module):
     """The value of allocations: sums of pair codes per subtask, a layer, and a sum over subtasks."""
 
     width: int
-    things: int
+    hidden: int
+    """Of the last layer, which is computed anew for every allocation."""
 
     @nn.compact
     def __call__(
-        self, view: View, previous: Int[Array, "*b A"], allocations: Int[Array, "*b P A"]
+        self,
+        codes: Float[Array, "*b A M H"],
+        subtasks: Float[Array, "*b M H2"],
+        active: Bool[Array, "*b M"],
+        allocations: Int[Array, "*b P A"],
     ) -> Float[Array, "*b P"]:
-        codes, subtask = PairEncoder(self.width, self.things)(view, previous)
         codes = nn.Dense(self.width, use_bias=False, name="team")(codes)
-        base = nn.Dense(self.width, name="subtask")(subtask)
-        members = allocation_matrix(allocations, view.active.shape[-1])
+        base = nn.Dense(self.width, name="subtask")(subtasks)
+        members = allocation_matrix(allocations, active.shape[-1])
         hidden = nn.relu(jnp.einsum("...pam,...amh->...pmh", members, codes) + base[..., None, :, :])
-        hidden = nn.relu(nn.Dense(self.width, name="hidden")(hidden))
+        hidden = nn.relu(nn.Dense(self.hidden, name="hidden")(hidden))
         values = nn.Dense(1, name="value")(hidden)[..., 0]
-        return jnp.sum(jnp.where(view.active[..., None, :], values, 0), axis=-1)
+        return jnp.sum(jnp.where(active[..., None, :], values, 0), axis=-1)

@@ -1,20 +1,21 @@
 """Allocation as a one-step problem whose best answer is known."""
 
 import itertools
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from views import random_view
+from views import random_view, without
 
 from alma import NOBODY
-from alma.learning.aql import AllocatorNetworks, allocator_batch, aql_loss, choose
-from alma.networks.pairs import PairCritic, PairProposal
+from alma.learning.aql import Search, allocator_batch, aql_loss, choose, vary
+from alma.networks.allocator import PairAllocator
 from alma.networks.popart import Plain
 from alma.replay import Decision
 
-NETWORKS = AllocatorNetworks(PairProposal(32, 16, things=2), PairCritic(32, things=2), Plain())
+NETWORKS = PairAllocator(Plain(), 32, 16, things=2)
 EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
 BATCH = 64
 
@@ -58,7 +59,7 @@ def test_the_best_allocation_is_found():
                 jnp.ones(BATCH),
                 gamma=0.9,
                 reward_scale=1.0,
-                proposals=8,
+                search=Search(8, 8),
             )
             gradients, figures = jax.grad(aql_loss, has_aux=True)(params, NETWORKS, batch, 0.05)
             updates, state = optimiser.update(gradients, state)
@@ -68,7 +69,8 @@ def test_the_best_allocation_is_found():
 
     (params, _), figures = train(params, optimiser.init(params), jax.random.key(5))
     assert float(figures["critic_loss"][-50:].mean()) < 0.1
-    chosen, _ = choose(NETWORKS, params, jax.random.key(6), batch_of(view), nobody, 8)
+    encoded = NETWORKS.encode(params, batch_of(view), nobody)
+    chosen, _ = choose(NETWORKS, params, jax.random.key(6), encoded, batch_of(view), Search(8, 8))
     earned = np.asarray(payoff)[np.asarray(chosen) @ [9, 3, 1]]
     assert earned.mean() > float(payoff.max()) - 0.1
 
@@ -94,16 +96,17 @@ def test_gradients_keep_to_their_own_network():
                 jnp.ones(BATCH),
                 gamma=0.9,
                 reward_scale=1.0,
-                proposals=4,
+                search=Search(4),
             )
             return aql_loss(params, NETWORKS, batch, 0.01)[1][part]
 
         return jax.jit(jax.grad(loss, argnums=(0, 1)))(params, params)
 
-    for part, own, other in (("critic_loss", "critic", "proposal"), ("proposal_loss", "proposal", "critic")):
+    of_critic, of_proposal = ("encoder", "critic"), ("proposal",)
+    for part, own, other in (("critic_loss", of_critic, of_proposal), ("proposal_loss", of_proposal, of_critic)):
         live, target = gradients(part)
-        assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(live[own]))
-        assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves((live[other], target)))
+        assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves([live[name] for name in own]))
+        assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(([live[name] for name in other], target)))
 
 
 def test_targets_by_hand():
@@ -126,13 +129,45 @@ def test_targets_by_hand():
         jnp.ones(BATCH),
         gamma=0.9,
         reward_scale=2.0,
-        proposals=6,
+        search=Search(6),
     )
     before = jnp.where(terminated[:, None], NOBODY, 1)
     before = jnp.broadcast_to(before, (BATCH, 3))
-    drawn = NETWORKS.proposals(params, key, view, before, 6)
-    best = np.argmax(NETWORKS.values(params, view, before, drawn), axis=1)
-    values = np.asarray(NETWORKS.values(target_params, view, before, drawn))[np.arange(BATCH), best]
+    encoded = NETWORKS.encode(params, view, before)
+    drawn = NETWORKS.proposals(params, jax.random.split(key)[0], encoded, 6)
+    best = np.argmax(NETWORKS.values(params, encoded, drawn), axis=1)
+    later = NETWORKS.encode(target_params, view, before)
+    values = np.asarray(NETWORKS.values(target_params, later, drawn))[np.arange(BATCH), best]
     expected = 2 * np.asarray(reward) + np.where(terminated, 0, 0.9 * values)
     np.testing.assert_allclose(batch.target, expected, rtol=1e-5)
     np.testing.assert_array_equal(batch.best, np.asarray(drawn)[np.arange(BATCH), best])
+
+
+def test_variations_change_one_agent():
+    view = without(random_view(), 1)
+    view = replace(view, active=jnp.asarray([True, False, True]))
+    before = jnp.broadcast_to(jnp.asarray([0, NOBODY, 2]), (2000, 3))
+    after = np.asarray(vary(jax.random.key(0), before, view))
+    changed = after != np.asarray(before)
+    assert (changed.sum(axis=1) <= 1).all()
+    assert not changed[:, 1].any(), "absent agents stay absent"
+    assert set(np.unique(after[:, [0, 2]])) == {0, 2}, "active subtasks only"
+    assert abs(changed.any(axis=1).mean() - 0.5) < 0.05, "half the draws are what it was before"
+
+
+def test_variations_find_what_the_proposal_does_not_suggest():
+    """A proposal that is sure of a bad allocation; the critic prefers a neighbour."""
+    view = batch_of(random_view())
+    nobody = jnp.full((BATCH, 3), NOBODY)
+    params = NETWORKS.init(jax.random.key(0), view, nobody)
+    sure = jax.tree.map(lambda leaf: leaf * 1000.0, params["proposal"])
+    params = {**params, "proposal": sure}
+    encoded = NETWORKS.encode(params, view, nobody)
+    alone, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, Search(8))
+    varied, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, Search(8, 8))
+
+    def worth(chosen):
+        return NETWORKS.values(params, encoded, chosen[:, None])[:, 0]
+
+    assert (worth(varied) >= worth(alone) - 1e-6).all()
+    assert worth(varied).mean() > worth(alone).mean()

@@ -10,39 +10,45 @@ import pytest
 from views import random_view, rename_subtasks, select_entities, without
 
 from alma import NOBODY
-from alma.networks.critic import AttentionCritic
-from alma.networks.pairs import PairCritic, PairProposal
-from alma.networks.proposal import PointerProposal, log_probability, propose
+from alma.networks.allocator import PairAllocator, PointerAllocator
+from alma.networks.popart import Plain
+from alma.networks.proposal import log_probability, propose
 
 VIEW = random_view()
 PREVIOUS = jnp.asarray([0, 2, NOBODY])
 EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
 
 
-PROPOSALS = {"pairs": PairProposal(8, 6, things=2), "pointer": PointerProposal(8, heads=2)}
-CRITICS = {"pairs": PairCritic(8, things=2), "attention": AttentionCritic(8, heads=2)}
+NETWORKS = {"pairs": PairAllocator(Plain(), 8, 6, things=2), "pointer": PointerAllocator(Plain(), 8, heads=2)}
 
 
-@pytest.fixture(scope="module", params=PROPOSALS)
-def proposal(request):
-    network = PROPOSALS[request.param]
+def make_proposal(network):
     params = network.init(jax.random.key(0), VIEW, PREVIOUS)
-    return lambda view=VIEW, previous=PREVIOUS: network.apply(params, view, previous)
+    return lambda view=VIEW, previous=PREVIOUS: network.choices(params, network.encode(params, view, previous))
 
 
 def make_critic(network):
-    params = network.init(jax.random.key(1), VIEW, PREVIOUS, EVERY)
-    return lambda view=VIEW, previous=PREVIOUS, every=EVERY: np.asarray(network.apply(params, view, previous, every))
+    params = network.init(jax.random.key(1), VIEW, PREVIOUS)
+
+    def values(view=VIEW, previous=PREVIOUS, every=EVERY):
+        return np.asarray(network.values(params, network.encode(params, view, previous), every))
+
+    return values
 
 
-@pytest.fixture(scope="module", params=CRITICS)
+@pytest.fixture(scope="module", params=NETWORKS)
+def proposal(request):
+    return make_proposal(NETWORKS[request.param])
+
+
+@pytest.fixture(scope="module", params=NETWORKS)
 def critic(request):
-    return make_critic(CRITICS[request.param])
+    return make_critic(NETWORKS[request.param])
 
 
 @pytest.fixture(scope="module")
 def pair_critic():
-    return make_critic(CRITICS["pairs"])
+    return make_critic(NETWORKS["pairs"])
 
 
 def probabilities(codes, allocations):
@@ -84,8 +90,7 @@ def test_absent_agents_and_finished_subtasks_are_never_chosen(proposal):
 
 
 def test_entropy_by_hand():
-    network = PROPOSALS["pairs"]
-    codes = network.apply(network.init(jax.random.key(0), VIEW, PREVIOUS), VIEW, PREVIOUS)
+    codes = make_proposal(NETWORKS["pairs"])()
     flat = codes._replace(score=jnp.zeros_like(codes.score))
     assert float(log_probability(flat, EVERY[0])[1]) == pytest.approx(np.log(3), abs=1e-5)
 
@@ -100,8 +105,7 @@ def test_entropy_is_the_mean_along_prefixes(proposal):
 
 def test_a_pointer_by_hand():
     """Logits are h . (g + counts) / sqrt(H); then g changes where it was chosen."""
-    network = PROPOSALS["pointer"]
-    codes = network.apply(network.init(jax.random.key(0), VIEW, PREVIOUS), VIEW, PREVIOUS)
+    codes = make_proposal(NETWORKS["pointer"])()
     g, given = codes.start()
     counts = 0.2 * np.stack([np.array([2, 1, 1]), np.zeros(3)], axis=1)  # things, agents
     pointed = np.asarray(g) + counts @ np.asarray(codes.counts_kernel) + np.asarray(codes.counts_bias)

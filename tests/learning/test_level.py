@@ -1,0 +1,65 @@
+"""One step of learning, worked out by hand."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alma.learning.level import Clock, begin_level, learn
+from alma.presets import LearningOptions
+
+
+def options(**changed):
+    return LearningOptions(gamma=0.9, batch=1, **{"learning_rate": 0.01, "target_rate": 0.5, **changed})
+
+
+def clock(progress=0.0, episodes=0):
+    return Clock(jnp.int32(0), jnp.int32(episodes), jnp.float32(progress))
+
+
+def loss(params):
+    return 3.0 * params["w"], {"loss": 3.0 * params["w"]}
+
+
+def step(level, chosen, now=None):
+    return learn(level, loss, chosen, now or clock())[0]
+
+
+def begin(chosen):
+    return begin_level({"w": jnp.float32(1.0)}, chosen)
+
+
+def test_adam_takes_a_step_of_the_learning_rate():
+    assert float(step(begin(options()), options()).params["w"]) == pytest.approx(0.99, abs=1e-6)
+
+
+def test_rmsprop_by_hand():
+    chosen = options(optimiser="rmsprop")
+    mean_square = 0.01 * 9.0
+    expected = 1 - 0.01 * 3.0 / (np.sqrt(mean_square) + 1e-5)
+    assert float(step(begin(chosen), chosen).params["w"]) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(("progress", "rate"), [(0.0, 0.01), (0.5, 0.006), (1.0, 0.002)])
+def test_the_learning_rate_falls_to_its_final_share(progress, rate):
+    chosen = options(final_rate=0.2)
+    assert float(step(begin(chosen), chosen, clock(progress)).params["w"]) == pytest.approx(1 - rate, abs=1e-6)
+
+
+def test_gradients_are_clipped():
+    chosen = options(optimiser="rmsprop", clip=1.0)
+    expected = 1 - 0.01 * 1.0 / (np.sqrt(0.01) + 1e-5)
+    assert float(step(begin(chosen), chosen).params["w"]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_targets_follow_after_every_update():
+    level = step(begin(options()), options())
+    assert float(level.target["w"]) == pytest.approx((1 + float(level.params["w"])) / 2)
+
+
+def test_targets_are_copied_every_so_many_episodes():
+    chosen = options(target_rate=1.0, target_episodes=10)
+    level = begin(chosen)
+    for episodes, copied in ((4, False), (9, False), (10, True), (15, False), (21, True)):
+        before = float(level.target["w"])
+        level = step(level, chosen, clock(episodes=episodes))
+        assert float(level.target["w"]) == (float(level.params["w"]) if copied else before)
