@@ -49,10 +49,11 @@ def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str
     report(f"{trainer.task.spec.name}, {trainer.method}: compiling")
     began = time.perf_counter()
     state = trainer.init(jax.random.key(0))
-    run = compile_chunk(trainer, 1)
+    iterations = max(1, trainer.options.report.chunk // trainer.options.collection.steps_per_update)
+    run = compile_chunk(trainer, iterations)
     compile_seconds = time.perf_counter() - began
     report(f"compiled in {compile_seconds:.1f} s; filling replay")
-    while not trainer.update_is_due(state):
+    while not int(state.updates):
         state, _ = run(state)
     seconds, steps, updates = 0.0, 0, 0
     report("training")

@@ -150,7 +150,7 @@ class CollectionOptions:
     steps_per_update: int = 256
     """Environment steps between updates."""
     episodes_per_update: int = 0
-    """If not 0: updates are made only while there are fewer than finished episodes divided by this."""
+    """If not 0: an update is only made after so many finished episodes."""
 
     def __post_init__(self) -> None:
         _require(self.environments >= 1, f"environments must be at least 1, not {self.environments}")

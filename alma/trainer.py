@@ -56,6 +56,8 @@ class TrainState:
     episodes: Int[Array, ""]
     """Finished so far."""
     updates: Int[Array, ""]
+    credit: Int[Array, ""]
+    """Episodes finished since warm-up that no update has been made for yet."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Trainer:
             env_steps=jnp.int32(0),
             episodes=jnp.int32(0),
             updates=jnp.int32(0),
+            credit=jnp.int32(0),
         )
 
     def _begin_play(self, key: PRNGKeyArray, count: int) -> Play:
@@ -188,6 +191,7 @@ class Trainer:
             decisions=decisions,
             env_steps=state.env_steps + count,
             episodes=state.episodes + jnp.sum(done),
+            credit=jnp.where(self._is_warm(state), state.credit + jnp.sum(done), 0),
         ), figures
 
     def _decide(
@@ -223,18 +227,26 @@ class Trainer:
         allocator, allocator_figures = self.allocator.update(
             state.allocator, allocator_key, state.decisions, self.views, clock
         )
-        learned = replace(state, key=key, actors=actors, allocator=allocator, updates=state.updates + 1)
+        learned = replace(
+            state,
+            key=key,
+            actors=actors,
+            allocator=allocator,
+            updates=state.updates + 1,
+            credit=state.credit - self.options.collection.episodes_per_update,
+        )
         return learned, {**actor_figures, **allocator_figures}
 
     def clock(self, state: TrainState) -> Clock:
         """How far the run is."""
         return Clock(state.env_steps, state.episodes, jnp.clip(state.env_steps / self.options.steps, 0, 1))
 
+    def _is_warm(self, state: TrainState) -> Bool[Array, ""]:
+        return state.env_steps >= self.options.collection.warmup
+
     def update_is_due(self, state: TrainState) -> Bool[Array, ""]:
         """Not before there is enough to learn from; and where episodes are counted, not ahead of them."""
-        collection = self.options.collection
-        in_time = state.updates * collection.episodes_per_update < state.episodes
-        return (state.env_steps >= collection.warmup) & (in_time | (collection.episodes_per_update == 0))
+        return self._is_warm(state) & (state.credit >= self.options.collection.episodes_per_update)
 
     def _update_if_due(self, state: TrainState) -> tuple[TrainState, Figures]:
         """Figures are zeros where there was no update."""
@@ -243,14 +255,15 @@ class Trainer:
 
         def learn(state: TrainState) -> Any:
             after, figures = self.update(state)
-            return (after.key, after.actors, after.allocator, after.updates), figures
+            return (after.key, after.actors, after.allocator, after.updates, after.credit), figures
 
         def wait(state: TrainState) -> Any:
-            return (state.key, state.actors, state.allocator, state.updates), nothing
+            return (state.key, state.actors, state.allocator, state.updates, state.credit), nothing
 
         # What learning does not change stays outside, or replay would be copied.
-        (key, actors, allocator, updates), figures = jax.lax.cond(self.update_is_due(state), learn, wait, state)
-        return replace(state, key=key, actors=actors, allocator=allocator, updates=updates), figures
+        changed, figures = jax.lax.cond(self.update_is_due(state), learn, wait, state)
+        key, actors, allocator, updates, credit = changed
+        return replace(state, key=key, actors=actors, allocator=allocator, updates=updates, credit=credit), figures
 
     # ---- both
 

@@ -90,6 +90,15 @@ def test_demo_trains_and_draws(capsys, tmp_path, monkeypatch):
     assert (tmp_path / "demo" / "run" / "result.json").exists()
 
 
+def test_benchmarks_print_one_json_object(capsys, monkeypatch):
+    monkeypatch.setattr(cli, "benchmark_environment", lambda task, report: {"task": task.spec.name})
+    run("bench", "env", "save-the-city", "--json")
+    assert json.loads(capsys.readouterr().out) == {"task": "save-the-city"}
+    monkeypatch.setattr(cli, "benchmark_training", lambda trainer, report: {"method": trainer.method})
+    run("bench", "train", "save-the-city", "--preset", "paper", "--method", "heuristic", "--json")
+    assert json.loads(capsys.readouterr().out) == {"preset": "paper", "method": "heuristic"}
+
+
 def test_methods_are_listed(capsys):
     run("methods")
     printed = capsys.readouterr().out

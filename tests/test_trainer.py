@@ -161,8 +161,16 @@ def test_updates_wait_for_warmup_and_for_episodes(trainer, begun):
     assert not due(early)
     assert due(late)
     assert not due(late, episodes_per_update=2)
-    assert due(replace(late, episodes=jnp.int32(3), updates=jnp.int32(1)), episodes_per_update=2)
-    assert not due(replace(late, episodes=jnp.int32(2), updates=jnp.int32(1)), episodes_per_update=2)
+    assert due(replace(late, credit=jnp.int32(2)), episodes_per_update=2)
+    assert not due(replace(late, credit=jnp.int32(1)), episodes_per_update=2)
+
+
+def test_episodes_earn_updates_after_warmup(played):
+    state, _ = played
+    done = (state.steps.rows.terminated | state.steps.rows.truncated)[:60]
+    warm = np.arange(60) * 4 >= 48
+    assert int(state.credit) == done[warm].sum() > 0
+    assert int(state.episodes) == done.sum()
 
 
 def test_full_buffers_take_little_room():

@@ -47,8 +47,7 @@ class Qmix(nn.Module):
     ) -> Float[Array, "*b M"]:
         def hypernetwork(name: str) -> Float[Array, "*b A W"]:
             trunk = Attention(self.hyper_width, self.heads, self.use_relations, name=f"{name}_trunk")
-            hidden = nn.relu(trunk(view.entities, view.relations, attends))
-            return nn.Dense(self.width, name=name)(hidden)
+            return nn.Dense(self.width, name=name)(trunk(view.entities, view.relations, attends))
 
         def mean_of_members(rows: Float[Array, "*b A W"]) -> Float[Array, "*b M W"]:
             return jnp.einsum("...aw,...am->...mw", rows, members) / rows.shape[-2]
