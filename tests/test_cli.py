@@ -29,27 +29,28 @@ def test_play_prints_a_table_and_draws(capsys, tmp_path):
     assert out.stat().st_size > 0
 
 
-def test_training_from_beginning_to_end(capsys, tmp_path):
-    """Train, evaluate what was saved, and go on for longer: one run, since compiling takes most of the time."""
-    out = tmp_path / "run"
-    shorter = ("--set", "max_steps=20", "--set", "agents=2")
-    run("train", "save-the-city", *shorter, "--preset", "tiny", "--steps", 4096, "--seed", 3, "--out", out)
+def test_from_the_demo_to_a_longer_run(capsys, tmp_path, monkeypatch):
+    """The demo trains and draws; what it saved is evaluated, and goes on for longer: one run, since compiling it takes
+    most of the time."""
+    monkeypatch.setattr(cli, "FAST", TINY)
+    run("demo", "--steps", 2048, "--episodes", 8, "--out", tmp_path)
     printed = capsys.readouterr()
-    assert "4,096 steps in" in printed.out
-    assert "seed 3" in printed.err
+    assert "solved 0.0% before" in printed.out.replace("\n", "")
     assert "steps, 0:0" in printed.err, "lines, since this is no terminal"
+    assert (tmp_path / "save-the-city.gif").stat().st_size > 0
+    out = tmp_path / "run"
+    assert (out / "result.json").exists()
 
-    run("evaluate", out, "--episodes", 8, "--json")
+    run("evaluate", out, "--episodes", 8, "--json", "--set", "agents=2,3")
     result = json.loads(capsys.readouterr().out)
     assert result["episodes"] == 8
     assert result["method"] == "alma"
-    assert result["mean_length"] <= 20
     assert 0 <= result["switches_per_step"] <= 1
     assert "unattended_subtasks" in result
-    assert set(result["by_team_size"]) == {"2"}
+    assert set(result["by_team_size"]) <= {"2", "3"}
 
-    run("train", "--resume", out, "--steps", 5120)
-    assert "5,120 steps in" in capsys.readouterr().out
+    run("train", "--resume", out, "--steps", 3072)
+    assert "3,072 steps in" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="a resumed run keeps its configuration"):
         run("train", "--resume", out, "--actors.gamma", 0.5)
     with pytest.raises(SystemExit, match="exists already"):
@@ -79,15 +80,6 @@ def test_help_shows_every_hyperparameter(capsys):
     for flag in ("--actors.n-step", "--allocator.proposals", "--exploration.action.over", "--report.episodes"):
         assert flag in printed
     assert "2000000" in printed, "values of the preset"
-
-
-def test_demo_trains_and_draws(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "FAST", replace(TINY, report=replace(TINY.report, chunk=1024)))
-    run("demo", "--steps", 2048, "--episodes", 8, "--out", tmp_path / "demo")
-    printed = capsys.readouterr().out.replace("\n", "")
-    assert "solved 0.0% before" in printed
-    assert (tmp_path / "demo" / "save-the-city.gif").stat().st_size > 0
-    assert (tmp_path / "demo" / "run" / "result.json").exists()
 
 
 def test_benchmarks_print_one_json_object(capsys, monkeypatch):
