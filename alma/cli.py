@@ -297,19 +297,18 @@ class Demo:
 
     out: Path = Path("demo")
     """Folder for the run and the pictures; an earlier demo there is replaced."""
-    steps: int = 900_000
+    steps: int = 800_000
     """Environment steps to train for."""
     episodes: int = 256
     """Episodes of the evaluations before and after."""
+    preset: Literal["fast", "tiny"] = "fast"
 
     def run(self) -> None:
         notes.print("Firefighters, builders and generalists learn to save a city, and who is sent where.")
-        options = replace(
-            FAST,
-            steps=self.steps,
-            report=replace(FAST.report, evaluate_every=51_200, episodes=128, final_episodes=self.episodes),
-        )
-        config = RunConfig("save-the-city", options=options)
+        preset = PRESETS[self.preset]
+        report = replace(preset.report, evaluate_every=51_200, episodes=128, final_episodes=self.episodes)
+        options = replace(preset, steps=self.steps, report=report)
+        config = RunConfig("save-the-city", preset=self.preset, options=options)
         folder = RunFolder(self.out / "run")
         folder.create(config, force=True)
         trainer = config.make_trainer()

@@ -6,7 +6,7 @@ import pytest
 from alma import cli
 from alma.cli import Train, main, parse_seeds
 from alma.methods import METHODS
-from alma.presets import PAPER, TINY
+from alma.presets import PAPER
 
 
 def run(*arguments):
@@ -29,11 +29,10 @@ def test_play_prints_a_table_and_draws(capsys, tmp_path):
     assert out.stat().st_size > 0
 
 
-def test_from_the_demo_to_a_longer_run(capsys, tmp_path, monkeypatch):
+def test_from_the_demo_to_a_longer_run(capsys, tmp_path):
     """The demo trains and draws; what it saved is evaluated, and goes on for longer: one run, since compiling it takes
     most of the time."""
-    monkeypatch.setattr(cli, "FAST", TINY)
-    run("demo", "--steps", 2048, "--episodes", 8, "--out", tmp_path)
+    run("demo", "--preset", "tiny", "--steps", 2048, "--episodes", 8, "--out", tmp_path)
     printed = capsys.readouterr()
     assert "solved 0.0% before" in printed.out.replace("\n", "")
     assert "steps, 0:0" in printed.err, "lines, since this is no terminal"

@@ -17,7 +17,7 @@ from alma.replay import Decision
 
 NETWORKS = PairAllocator(Plain(), 32, 16, things=2)
 EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
-BATCH = 64
+BATCH = 32
 
 
 def batch_of(view):
@@ -65,7 +65,7 @@ def test_the_best_allocation_is_found():
             updates, state = optimiser.update(gradients, state)
             return (optax.apply_updates(params, updates), state), figures
 
-        return jax.lax.scan(step, (params, state), jax.random.split(key, 1500))
+        return jax.lax.scan(step, (params, state), jax.random.split(key, 1000))
 
     (params, _), figures = train(params, optimiser.init(params), jax.random.key(5))
     assert float(figures["critic_loss"][-50:].mean()) < 0.1
