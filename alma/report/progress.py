@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 def time_left(progress: Progress) -> float:
     """Seconds to go at the mean speed so far."""
-    return (progress.total - progress.step) * progress.seconds / max(progress.step, 1)
+    return max(progress.total - progress.step, 0) * progress.seconds / max(progress.step, 1)
 
 
 class LiveDisplay:

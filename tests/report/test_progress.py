@@ -20,6 +20,7 @@ def test_times():
     assert duration(59.6) == "1:00"
     assert duration(3725) == "1:02:05"
     assert time_left(progress(250)) == 60
+    assert time_left(progress(1010)) == 0, "the last chunk may go a little beyond"
 
 
 def test_lines_are_few_and_tell_what_matters():
