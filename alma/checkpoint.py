@@ -8,6 +8,8 @@ import json
 import os
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,10 +36,17 @@ def named_leaves(tree: Any) -> list[tuple[str, Any]]:
 NOTES = "notes.json"
 
 
+@contextmanager
+def written_at_once(path: Path) -> Iterator[Path]:
+    """A place to write to within; only when that went well does it take the name of the file."""
+    unfinished = path.with_suffix(".unfinished")
+    yield unfinished
+    os.replace(unfinished, path)
+
+
 def save_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> None:
     """Write a tree, and notes beside it, at once: who reads the file sees the old one or the new one, whole."""
-    unfinished = path.with_suffix(".unfinished")
-    with open(unfinished, "wb") as file:
+    with written_at_once(path) as unfinished, open(unfinished, "wb") as file:
         # The lowest level of compression: replay of states shrinks several times, at the speed of the disk.
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             for name, leaf in named_leaves(tree):
@@ -47,7 +56,6 @@ def save_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> Non
             archive.writestr(NOTES, json.dumps(notes or {}))
         file.flush()
         os.fsync(file.fileno())
-    os.replace(unfinished, path)
 
 
 def load_tree(path: Path, like: Tree) -> Tree:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from alma.allocation import allocator_by_name
 from alma.benchmark import benchmark_environment, benchmark_training
-from alma.configuration import RunConfig
+from alma.configuration import RunConfig, check_seed
 from alma.evaluation import Players, Results, play_episodes, policy_by_name, record_episode, summarise
 from alma.methods import METHODS
 from alma.policy import load
@@ -293,7 +293,7 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Demo:
-    """Train ALMA on SaveTheCity for about three minutes, and draw an episode before and after."""
+    """Train ALMA on SaveTheCity for a few minutes, say how often it is solved before and after, and draw an episode."""
 
     out: Path = Path("demo")
     """Folder for the run and the pictures; an earlier demo there is replaced."""
@@ -341,12 +341,6 @@ def play_with_progress(task: Task, players: Players, episodes: int, seed: int) -
             progress.update(bar, completed=played, solved=f"solved {results.success.mean():.0%}")
 
         return play_episodes(task, players, episodes, seed, parallel=64, on_progress=update)
-
-
-def check_seed(seed: int) -> None:
-    """Complain about a seed that JAX does not take."""
-    if not 0 <= seed < 2**31:
-        raise ValueError(f"a seed must lie between 0 and {2**31 - 1}, not {seed}")
 
 
 def check_drawing(task: Task) -> None:

@@ -13,6 +13,12 @@ from alma.task import Task
 from alma.trainer import Trainer
 
 
+def check_seed(seed: int) -> None:
+    """Complain about a seed that JAX does not take."""
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"a seed must lie between 0 and {2**31 - 1}, not {seed}")
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """Everything that decides what a run does."""
@@ -28,8 +34,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
             raise ValueError(f"unknown preset {self.preset!r}: choose from {', '.join(PRESETS)}")
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(f"a seed must lie between 0 and {2**31 - 1}, not {self.seed}")
+        check_seed(self.seed)
 
     def make_task(self) -> Task:
         # Pairs come back from JSON as lists.

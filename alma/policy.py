@@ -1,7 +1,6 @@
 """What a run has learned, ready to be used: load it, let it allocate and act, save it as one small file."""
 
 import json
-import os
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from safetensors import SafetensorError, safe_open
 from safetensors.flax import save_file
 
-from alma.checkpoint import named_leaves
+from alma.checkpoint import named_leaves, written_at_once
 from alma.configuration import RunConfig, from_json, to_json
 from alma.evaluation import Players
 from alma.learning.allocators import LearnedAllocator
@@ -90,10 +89,9 @@ class LearnedPolicy:
         path = Path(path)
         if path.suffix != ".safetensors":
             raise ValueError(f"weights are saved as .safetensors, not as {path.name!r}")
-        unfinished = path.with_suffix(".unfinished")
         tensors = {name: jnp.asarray(leaf) for name, leaf in named_leaves(self.params)}
-        save_file(tensors, str(unfinished), metadata={_CONFIG: json.dumps(to_json(self.config))})
-        os.replace(unfinished, path)
+        with written_at_once(path) as unfinished:
+            save_file(tensors, str(unfinished), metadata={_CONFIG: json.dumps(to_json(self.config))})
         return path
 
     def _situation(
@@ -136,9 +134,7 @@ def load(path: str | Path) -> LearnedPolicy:
     path = Path(path)
     file = path / WEIGHTS if path.is_dir() else path
     if not file.exists():
-        what = (
-            "it is no run folder, or its run has not saved anything yet" if path.is_dir() else "there is no such file"
-        )
+        what = "no run folder, or nothing saved in it yet" if path.is_dir() else "no such file"
         raise ValueError(f"cannot load {path}: {what}")
     try:
         with safe_open(str(file), framework="flax") as archive:

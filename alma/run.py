@@ -2,24 +2,24 @@
 
 import json
 import math
-import os
 import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 
-from alma.checkpoint import CheckpointError, load_notes, load_tree, save_tree
+from alma.checkpoint import CheckpointError, load_notes, load_tree, save_tree, written_at_once
 from alma.configuration import RunConfig, from_json, to_json
 from alma.evaluation import play_episodes, summarise
 from alma.policy import WEIGHTS, LearnedPolicy
-from alma.report.sinks import JsonLines, Sink, TensorBoard, Wandb, read_lines
+from alma.report.sinks import JsonLines, Sink, TensorBoard, Wandb
 from alma.trainer import Trainer, TrainState, compile_chunk
 
 
@@ -114,9 +114,8 @@ class RunFolder:
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
     """Write a JSON file at once."""
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(data, indent=2) + "\n")
-    os.replace(unfinished, path)
+    with written_at_once(path) as unfinished:
+        unfinished.write_text(json.dumps(data, indent=2) + "\n")
 
 
 @runtime_checkable
@@ -179,6 +178,7 @@ class Run:
         self.seconds = 0.0
         self.rate = 0.0
         self.sinks: list[Sink] = []
+        self.gathered = Gathered()
 
     def train(self) -> dict[str, Any]:
         """Train until done, and say what came of it. Raises `Interrupted` when asked to stop."""
@@ -202,7 +202,7 @@ class Run:
                 "task": self.config.task,
                 "preset": self.config.preset,
                 "evaluation": self.evaluations[-1],
-                "last_3_success_rate": _mean([entry["success_rate"] for entry in self.evaluations[-3:]]),
+                "last_3_success_rate": fmean(entry["success_rate"] for entry in self.evaluations[-3:]),
                 "target_steps": options.steps,
             }
             write_json(self.folder.result, result)
@@ -215,6 +215,7 @@ class Run:
             return self.trainer.init(jax.random.key(self.config.seed))
         state, notes = loaded
         self.seconds, self.evaluations = notes["seconds"], notes["evaluations"]
+        self.gathered = Gathered(**notes["gathered"])
         self.display.say(f"going on at step {int(state.env_steps):,}")
         return state
 
@@ -228,7 +229,7 @@ class Run:
         collection = options.collection
         iterations = max(1, report.chunk // collection.steps_per_update)
         compiled = self._compile(iterations)
-        saved_at, gathered = time.monotonic(), Gathered()
+        saved_at = time.monotonic()
         step = int(state.env_steps)
         while step < options.steps:
             began = time.monotonic()
@@ -239,13 +240,12 @@ class Run:
             self.rate = (step - before) / took
             numbers = {name: float(value) for name, value in figures.items()}
             self._check_finite(numbers, step)
-            gathered.add(numbers, step - before)
-            self.display.show(
-                Progress(step, options.steps, self.seconds, self.rate, self._shown(gathered, step), self.evaluations)
-            )
+            self.gathered.add(numbers, step - before)
+            shown = self._shown(step)
+            self.display.show(Progress(step, options.steps, self.seconds, self.rate, shown, self.evaluations))
             if _crosses(before, step, report.log_every):
-                self._write(step, {**self._shown(gathered, step), "steps_per_second": self.rate})
-                gathered = Gathered()
+                self._write(step, {**shown, "steps_per_second": self.rate})
+                self.gathered = Gathered()
             last = step >= options.steps
             if last or _crosses(before, step, report.evaluate_every):
                 self._evaluate(state, step, report.final_episodes if last else report.episodes)
@@ -264,16 +264,15 @@ class Run:
         self.display.say(f"compiled in {time.monotonic() - began:.1f} s")
         return compiled
 
-    def _policy(self, state: TrainState) -> LearnedPolicy:
-        return LearnedPolicy(self.config, self.trainer.learned(state))
-
     def _save(self, state: TrainState) -> None:
-        self.folder.save(state, self._policy(state), {"seconds": self.seconds, "evaluations": self.evaluations})
+        policy = LearnedPolicy(self.config, self.trainer.learned(state))
+        notes = {"seconds": self.seconds, "evaluations": self.evaluations, "gathered": vars(self.gathered)}
+        self.folder.save(state, policy, notes)
 
-    def _shown(self, gathered: "Gathered", step: int) -> dict[str, float]:
+    def _shown(self, step: int) -> dict[str, float]:
         explore = self.config.options.exploration
         return {
-            **gathered.figures(),
+            **self.gathered.figures(),
             "explore_action": float(explore.action(step)),
             "explore_proposal": float(explore.proposal(step)),
             "explore_subtask": float(explore.subtask(step)),
@@ -301,12 +300,12 @@ class Run:
             sink.write(step, {"minutes": round(self.seconds / 60, 4), **figures})
 
 
+@dataclass
 class Gathered:
     """Figures of several chunks, put together."""
 
-    def __init__(self) -> None:
-        self.totals: dict[str, float] = {}
-        self.steps = 0
+    totals: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
 
     def add(self, figures: dict[str, float], steps: int) -> None:
         self.steps += steps
@@ -337,10 +336,6 @@ def _crosses(before: int, after: int, every: int) -> bool:
     return before // every != after // every
 
 
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
 def extend(folder: RunFolder, config: RunConfig, steps: int) -> RunConfig:
     """Let a run go on for longer than it was meant to."""
     if steps < config.options.steps:
@@ -349,8 +344,3 @@ def extend(folder: RunFolder, config: RunConfig, steps: int) -> RunConfig:
     write_json(folder.config, to_json(longer))
     folder.result.unlink(missing_ok=True)
     return longer
-
-
-def read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
-    """All lines of metrics of a run."""
-    return read_lines(folder.metrics)

@@ -15,7 +15,7 @@ from alma.learning.level import Clock, Figures, Level, Params, begin_level, lear
 from alma.learning.qmix import ActorNetworks, actor_batch, greedy, qmix_loss
 from alma.networks.attention import Attention, Pooling
 from alma.networks.mixer import Qmix, Sum
-from alma.networks.popart import Plain, PopArt
+from alma.networks.popart import make_head
 from alma.networks.utility import Utility
 from alma.presets import ActorOptions
 from alma.rollout import Situation
@@ -38,9 +38,8 @@ class Actors:
         mixer: Sum | Qmix = Qmix(options.mixer_width, options.hyper_width, options.heads, options.mixing)
         if options.mixer == "sum":
             mixer = Sum()
-        head = PopArt() if self.options.popart else Plain()
         utility = Utility(trunk, options.hidden, len(self.spec.actions))
-        return ActorNetworks(utility, mixer, head, self.spec.mask_subtask_actions)
+        return ActorNetworks(utility, mixer, make_head(self.options.popart), self.spec.mask_subtask_actions)
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
         return begin_level(self.networks.init(key, view, allocation, self.spec.subtasks), self.options)

@@ -14,7 +14,7 @@ from alma.choice import choose_uniformly
 from alma.learning.aql import Search, allocator_batch, aql_loss, choose
 from alma.learning.level import Clock, Figures, Level, Params, begin_level, learn
 from alma.networks.allocator import AllocatorNetworks, PairAllocator, PointerAllocator
-from alma.networks.popart import Plain, PopArt
+from alma.networks.popart import make_head
 from alma.networks.proposal import allowed_subtasks
 from alma.presets import AllocatorOptions
 from alma.rollout import Allocator, Situation
@@ -66,7 +66,7 @@ class LearnedAllocator:
     @cached_property
     def networks(self) -> AllocatorNetworks:
         options = self.options.networks
-        head = PopArt() if self.options.popart else Plain()
+        head = make_head(self.options.popart)
         if options.kind == "pointer":
             return PointerAllocator(head, options.width, options.heads)
         return PairAllocator(head, options.width, options.choice_width, self.spec.things_per_subtask)

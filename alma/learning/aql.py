@@ -91,9 +91,8 @@ def allocator_batch(
     before = jnp.where(decisions.terminated[:, None], NOBODY, allocation)
     encoded = networks.encode(params, later, before)
     best, _ = choose(networks, params, key, encoded, later, search)
-    next_value = networks.values(target_params, networks.encode(target_params, later, before), best[..., None, :])[
-        ..., 0
-    ]
+    by_target = networks.encode(target_params, later, before)
+    next_value = networks.values(target_params, by_target, best[..., None, :])[..., 0]
     target = reward_scale * decisions.reward + jnp.where(decisions.terminated, 0, gamma * next_value)
     return AllocatorBatch(
         view=view,

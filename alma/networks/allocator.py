@@ -1,5 +1,4 @@
-"""The networks of an allocator, as functions of parameters: a state is encoded once, then allocations are proposed and
-scored."""
+"""The networks of an allocator: a state is encoded once, then allocations are proposed and scored."""
 
 import abc
 from dataclasses import dataclass

@@ -79,6 +79,11 @@ class PopArt:
         return {**moved, "log_scale": params["log_scale"] + jnp.log(ratio), "shift": shift}
 
 
+def make_head(popart: bool) -> Head:
+    """The head that the option asks for."""
+    return PopArt() if popart else Plain()
+
+
 INITIAL = {"log_scale": 0.0, "shift": 0.0, "mean": 0.0, "square": 1.0}
 
 

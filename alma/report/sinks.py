@@ -1,11 +1,12 @@
 """Where figures of a run go: JSON lines and TensorBoard, and Weights & Biases for those who have it."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from tensorboardX import SummaryWriter
+
+from alma.checkpoint import written_at_once
 
 
 @runtime_checkable
@@ -22,9 +23,8 @@ class JsonLines:
 
     def __init__(self, path: Path, step: int) -> None:
         kept = [line for line in read_lines(path) if line["step"] <= step]
-        unfinished = path.with_suffix(".unfinished")
-        unfinished.write_text("".join(json.dumps(line) + "\n" for line in kept))
-        os.replace(unfinished, path)
+        with written_at_once(path) as unfinished:
+            unfinished.write_text("".join(json.dumps(line) + "\n" for line in kept))
         self.file = open(path, "a")  # noqa: SIM115
 
     def write(self, step: int, figures: dict[str, Any]) -> None:
