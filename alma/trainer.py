@@ -166,17 +166,7 @@ class Trainer:
         last = replace(decision, next_state=environments.state, terminated=outcome.terminated)
         decisions = replay.add_decisions(decisions, last, outcome.terminated & play.deciding)
         done = outcome.done
-        nobody = jnp.full_like(allocation, NOBODY)
-        play = replace(
-            play,
-            environments=environments,
-            allocation=select(done, nobody, allocation),
-            last_action=select(done, nobody, actions),
-            since_decision=jnp.where(done, self.options.allocator.period, play.since_decision + 1),
-            active=view.active & ~done[:, None],
-            decision=decision,
-            deciding=play.deciding & ~done,
-        )
+        play = replace(play, environments=environments, last_action=actions, active=view.active, decision=decision)
         figures = {
             "episodes": jnp.sum(done, dtype=jnp.float32),
             "solved": jnp.sum(outcome.success, dtype=jnp.float32),
@@ -186,13 +176,25 @@ class Trainer:
         return replace(
             state,
             key=key,
-            play=play,
+            play=self._forget_where(done, play),
             steps=replay.add_step(state.steps, row),
             decisions=decisions,
             env_steps=state.env_steps + count,
             episodes=state.episodes + jnp.sum(done),
             credit=jnp.where(self._is_warm(state), state.credit + jnp.sum(done), 0),
         ), figures
+
+    def _forget_where(self, done: Bool[Array, "N"], play: Play) -> Play:
+        """A step later; where an episode is over, nothing of it is known to the next one."""
+        nobody = jnp.full_like(play.allocation, NOBODY)
+        return replace(
+            play,
+            allocation=select(done, nobody, play.allocation),
+            last_action=select(done, nobody, play.last_action),
+            since_decision=jnp.where(done, self.options.allocator.period, play.since_decision + 1),
+            active=play.active & ~done[:, None],
+            deciding=play.deciding & ~done,
+        )
 
     def _decide(
         self, state: TrainState, play: Play, now: Any, allocation: Int[Array, "N A"], due: Bool[Array, "N"]
