@@ -122,7 +122,7 @@ class AllocatorOptions(LearningOptions):
     entropy: float = 0.01
     """lambda_AQL: weight of the proposal's entropy."""
     max_age: int = 150_000
-    """Decisions older than so many environment steps are not used; weights fall linearly to zero until then."""
+    """Decisions older than so many environment steps are not used; until then they are drawn less and less often."""
     networks: AllocatorNetworkOptions = field(default_factory=AllocatorNetworkOptions)
 
     def __post_init__(self) -> None:
@@ -218,12 +218,23 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         _require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
-        rows = self.collection.warmup // self.collection.environments
-        needed = self.actors.window + self.actors.n_step
+        environments, warmup = self.collection.environments, self.collection.warmup
+        window, period = self.actors.window + self.actors.n_step, self.allocator.period
         _require(
-            rows >= needed,
-            f"warmup must be at least {needed * self.collection.environments} steps, for windows of {needed} "
-            f"in {self.collection.environments} environments, not {self.collection.warmup}",
+            warmup >= window * environments,
+            f"warmup must be at least {window * environments} steps, for windows of {window} "
+            f"in {environments} environments, not {warmup}",
+        )
+        # A decision is over, and can be learned from, when the next one is made.
+        _require(
+            warmup >= 2 * period * environments,
+            f"warmup must be at least {2 * period * environments} steps, for two allocations {period} steps apart "
+            f"in {environments} environments, not {warmup}",
+        )
+        _require(
+            self.allocator.max_age > 2 * period * environments,
+            f"max_age must be more than {2 * period * environments} steps, so that there always is a decision to "
+            f"learn from, not {self.allocator.max_age}",
         )
 
 

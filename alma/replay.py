@@ -126,13 +126,15 @@ def add_decisions(decisions: Decisions, new: Decision, made: Bool[Array, "N"]) -
 
 def sample_decisions(
     key: PRNGKeyArray, decisions: Decisions, batch: int, now: Int[Array, ""], max_age: int
-) -> tuple[Decision, Float[Array, "batch"]]:
-    """Decisions with the weights of their age: falling linearly, zero from `max_age` steps on."""
-    env_key, index_key = jax.random.split(key)
-    environments = jax.random.randint(env_key, (batch,), 0, decisions.count.shape[0])
-    filled = jnp.minimum(decisions.count[environments], decisions.length)
-    draw = jax.random.uniform(index_key, (batch,))
-    index = jnp.minimum((draw * filled).astype(jnp.int32), jnp.maximum(filled - 1, 0))
-    sampled = jax.tree.map(lambda ring: ring[environments, index], decisions.rows)
-    weight = jnp.clip(1 - (now - sampled.born) / max_age, 0, 1)
-    return sampled, jnp.where(filled > 0, weight, 0)
+) -> Decision:
+    """Draw decisions, the younger the likelier: chances fall linearly with age, to zero at `max_age` steps.
+
+    There must be a decision younger than that.
+    """
+    written = jnp.arange(decisions.length) < decisions.count[:, None]
+    youth = jnp.clip(1 - (now - decisions.rows.born) / max_age, 0, 1)
+    chances = jnp.cumsum(jnp.where(written, youth, 0))
+    # 1 - uniform is never 0, so that nothing without a chance is drawn.
+    draws = (1 - jax.random.uniform(key, (batch,))) * chances[-1]
+    environments, index = jnp.divmod(jnp.searchsorted(chances, draws), decisions.length)
+    return jax.tree.map(lambda ring: ring[environments, index], decisions.rows)

@@ -217,7 +217,7 @@ class Run:
         self.seconds, self.evaluations = notes["seconds"], notes["evaluations"]
         self.gathered = Gathered(**notes["gathered"])
         self.display.say(f"going on at step {int(state.env_steps):,}")
-        return state
+        return self.trainer.plan(state)
 
     def _open_sinks(self, step: int) -> None:
         self.sinks = [JsonLines(self.folder.metrics, step), TensorBoard(self.folder.path / "tensorboard", step)]

@@ -58,6 +58,8 @@ class TrainState:
     updates: Int[Array, ""]
     credit: Int[Array, ""]
     """Episodes finished since warm-up that no update has been made for yet."""
+    planned: Int[Array, ""]
+    """Environment steps the run is meant to have. Data, so that runs of any length share one compiled program."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,16 @@ class Trainer:
 
     # ---- beginning
 
-    @partial(jax.jit, static_argnums=0)
     def init(self, key: PRNGKeyArray) -> TrainState:
         """A run before its first step."""
+        return self.plan(self._init(key))
+
+    def plan(self, state: TrainState) -> TrainState:
+        """Let a run have as many steps as the options say."""
+        return replace(state, planned=jnp.int32(self.options.steps))
+
+    @partial(jax.jit, static_argnums=0)
+    def _init(self, key: PRNGKeyArray) -> TrainState:
         play_key, actor_key, allocator_key, key = jax.random.split(key, 4)
         count, collection = self.options.collection.environments, self.options.collection
         play = self._begin_play(play_key, count)
@@ -100,6 +109,7 @@ class Trainer:
             episodes=jnp.int32(0),
             updates=jnp.int32(0),
             credit=jnp.int32(0),
+            planned=jnp.int32(0),
         )
 
     def _begin_play(self, key: PRNGKeyArray, count: int) -> Play:
@@ -241,7 +251,7 @@ class Trainer:
 
     def clock(self, state: TrainState) -> Clock:
         """How far the run is."""
-        return Clock(state.env_steps, state.episodes, jnp.clip(state.env_steps / self.options.steps, 0, 1))
+        return Clock(state.env_steps, state.episodes, jnp.clip(state.env_steps / state.planned, 0, 1))
 
     def _is_warm(self, state: TrainState) -> Bool[Array, ""]:
         return state.env_steps >= self.options.collection.warmup

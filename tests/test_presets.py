@@ -51,6 +51,8 @@ def test_every_preset_fits_every_method(preset, method):
         (lambda: CollectionOptions(buffer=5), "buffer must be at least the number of environments"),
         (lambda: replace(FAST, steps=0), "steps must be at least 1"),
         (lambda: replace(FAST, actors=replace(FAST.actors, window=500)), "warmup must be at least 64640 steps"),
+        (lambda: replace(FAST, allocator=replace(FAST.allocator, period=80)), "warmup must be at least 20480 steps"),
+        (lambda: replace(FAST, allocator=replace(FAST.allocator, max_age=1000)), "max_age must be more than 1280"),
         (lambda: replace(FAST.report, checkpoint_minutes=0.0), "checkpoint_minutes must be positive"),
     ],
 )

@@ -74,14 +74,16 @@ def test_decisions_are_kept_for_each_environment_that_makes_them():
     ring = add_decisions(ring, decision([7, 8, 9], 0), jnp.asarray([True, False, False]))
     assert ring.count.tolist() == [3, 0, 1]
     assert sorted(ring.rows.reward[0].tolist()) == [4, 7]
-    sampled, weight = sample_decisions(jax.random.key(0), ring, 300, jnp.int32(0), 100)
-    assert set(sampled.reward[weight > 0].tolist()) == {3, 4, 7}
-    assert 0 < float(jnp.mean(weight == 0)) < 1, "an environment without decisions has no weight"
+    sampled = sample_decisions(jax.random.key(0), ring, 300, jnp.int32(0), 100)
+    assert set(sampled.reward.tolist()) == {3, 4, 7}
 
 
-@pytest.mark.parametrize(("now", "weight"), [(10, 1.0), (60, 0.5), (110, 0.0), (500, 0.0)])
-def test_weights_fall_with_age(now, weight):
-    ring = empty_decisions(decision([0] * COUNT, 0), 2)
-    ring = add_decisions(ring, decision([1, 2, 3], 10), jnp.ones(COUNT, bool))
-    _, weights = sample_decisions(jax.random.key(0), ring, 20, jnp.int32(now), 100)
-    np.testing.assert_allclose(weights, weight, atol=1e-6)
+def test_decisions_are_drawn_less_often_the_older_they_are():
+    ring = empty_decisions(decision([0] * COUNT, 0), 5)
+    for time in (0, 20, 60, 100):
+        ring = add_decisions(ring, decision([time] * COUNT, time), jnp.ones(COUNT, bool))
+    drawn = sample_decisions(jax.random.key(0), ring, 4000, jnp.int32(100), 100).reward
+    # Youth is 0, 0.2, 0.6 and 1: what is as old as the limit is never drawn.
+    shares = [float(jnp.mean(drawn == time)) for time in (0, 20, 60, 100)]
+    np.testing.assert_allclose(shares, np.array([0, 0.2, 0.6, 1]) / 1.8, atol=0.03)
+    assert shares[0] == 0

@@ -110,9 +110,7 @@ class LearnedAllocator:
     ) -> tuple[Level, Figures]:
         options = self.options
         sample_key, proposal_key = jax.random.split(key)
-        sampled, weight = replay.sample_decisions(
-            sample_key, decisions, options.batch, clock.env_steps, options.max_age
-        )
+        sampled = replay.sample_decisions(sample_key, decisions, options.batch, clock.env_steps, options.max_age)
         batch = allocator_batch(
             level.params,
             level.target,
@@ -120,12 +118,11 @@ class LearnedAllocator:
             view_of,
             proposal_key,
             sampled,
-            weight,
             gamma=options.gamma,
             reward_scale=options.reward_scale / options.period,
             search=self.search,
         )
-        head = self.networks.head.adapt(level.params["head"], batch.target, batch.weight)
+        head = self.networks.head.adapt(level.params["head"], batch.target, jnp.ones_like(batch.target))
         level = replace(level, params={**level.params, "head": head})
         return learn(level, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock)
 

@@ -65,7 +65,6 @@ class AllocatorBatch:
     later: Any
     """The next states, encoded."""
     best: Int[Array, "B A"]
-    weight: Float[Array, "B"]
 
 
 def allocator_batch(
@@ -75,7 +74,6 @@ def allocator_batch(
     view_of: Callable[[Any], View],
     key: PRNGKeyArray,
     decisions: Decision,
-    weight: Float[Array, "B"],
     *,
     gamma: float,
     reward_scale: float,
@@ -101,7 +99,6 @@ def allocator_batch(
         target=jax.lax.stop_gradient(target),
         later=jax.lax.stop_gradient(encoded),
         best=best,
-        weight=weight,
     )
 
 
@@ -115,16 +112,11 @@ def aql_loss(
     encoded = networks.encode(params, batch.view, batch.previous)
     raw = networks.raw_values(params, encoded, batch.allocation[..., None, :])[..., 0]
     error = networks.head.error(params["head"], raw, batch.target)
-    total = jnp.maximum(jnp.sum(batch.weight), 1e-6)
-
-    def mean(rows: Float[Array, "B"]) -> Float[Array, ""]:
-        return jnp.sum(batch.weight * rows) / total
-
     log_best, spread = networks.log_probability(params, batch.later, batch.best)
     figures = {
-        "critic_loss": mean(error**2),
-        "proposal_loss": mean(-log_best - entropy * spread),
-        "proposal_entropy": mean(spread),
-        "allocation_value": mean(networks.head.value(params["head"], raw)),
+        "critic_loss": jnp.mean(error**2),
+        "proposal_loss": jnp.mean(-log_best - entropy * spread),
+        "proposal_entropy": jnp.mean(spread),
+        "allocation_value": jnp.mean(networks.head.value(params["head"], raw)),
     }
     return figures["critic_loss"] + figures["proposal_loss"], figures
