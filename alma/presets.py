@@ -19,6 +19,8 @@ class ActorNetworkOptions:
     """How actors look at entities."""
     relations: bool = True
     """Whether attention uses what entities are to an agent (offset, distance, ...)."""
+    places: bool = False
+    """Whether networks see where on the map entities are, besides where they are from an agent."""
     width: int = 64
     heads: int = 4
     """Of attention."""
@@ -33,6 +35,7 @@ class ActorNetworkOptions:
     """How the mixer's weights are made positive."""
 
     def __post_init__(self) -> None:
+        _require(self.relations or self.places, "without relations, networks need places: set places too")
         for name in ("width", "hyper_width"):
             size = getattr(self, name)
             _require(
@@ -51,6 +54,8 @@ class AllocatorNetworkOptions:
     """Of attention."""
     choice_width: int = 32
     """Of the parts of the pair networks that are computed anew for every allocation."""
+    places: bool = False
+    """Whether networks see where on the map entities are, besides where they are from an agent."""
 
     def __post_init__(self) -> None:
         _require(
@@ -256,7 +261,9 @@ PAPER = TrainingOptions(
         n_step=1,
         target_rate=1.0,
         target_episodes=200,
-        networks=ActorNetworkOptions(trunk="attention", relations=False, width=128, hidden=64, mixer="qmix"),
+        networks=ActorNetworkOptions(
+            trunk="attention", relations=False, places=True, width=128, hidden=64, mixer="qmix"
+        ),
     ),
     allocator=AllocatorOptions(
         gamma=0.99,
@@ -270,7 +277,7 @@ PAPER = TrainingOptions(
         variations=0,
         target_rate=1.0,
         target_episodes=50,
-        networks=AllocatorNetworkOptions(kind="pointer", width=128),
+        networks=AllocatorNetworkOptions(kind="pointer", places=True, width=128),
     ),
     collection=CollectionOptions(
         environments=8,

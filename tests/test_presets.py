@@ -17,8 +17,8 @@ def test_the_paper():
         assert (level.gamma, level.target_rate, level.popart, level.reward_scale) == (0.99, 1.0, True, 1.0)
     assert (actors.batch, actors.window, actors.n_step, actors.target_episodes) == (32, 64, 1, 200)
     networks = actors.networks
-    assert (networks.trunk, networks.relations, networks.mixer, networks.mixing) == (
-        "attention", False, "qmix", "softmax",
+    assert (networks.trunk, networks.relations, networks.places, networks.mixer, networks.mixing) == (
+        "attention", False, True, "qmix", "softmax",
     )  # fmt: skip
     assert (networks.width, networks.heads, networks.hidden) == (128, 4, 64)
     assert (networks.mixer_width, networks.hyper_width) == (32, 128)
@@ -44,6 +44,7 @@ def test_every_preset_fits_every_method(preset, method):
     ("change", "message"),
     [
         (lambda: ActorNetworkOptions(width=30), "width must be a multiple of the 4 heads"),
+        (lambda: ActorNetworkOptions(relations=False), "without relations, networks need places"),
         (lambda: replace(FAST.actors, gamma=1.5), "gamma must lie between 0 and 1"),
         (lambda: replace(FAST.actors, n_step=0), "n_step must be at least 1"),
         (lambda: replace(FAST.allocator, target_rate=0.0), "target_rate must lie in"),

@@ -41,7 +41,12 @@ def test_team_size_counts_present_agents():
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"agents": 0}, "agents"), ({"entities": 1}, "cannot be smaller"), ({"actions": ()}, "at least one")],
+    [
+        ({"agents": 0}, "agents"),
+        ({"entities": 1}, "cannot be smaller"),
+        ({"actions": ()}, "at least one"),
+        ({"places": ("f", "g")}, "places must be names of features; g"),
+    ],
 )
 def test_impossible_specs_are_refused(changes, message):
     sizes = {"agents": 2, "entities": 3, "subtasks": 1, "max_steps": 5}

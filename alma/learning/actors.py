@@ -39,7 +39,13 @@ class Actors:
         if options.mixer == "sum":
             mixer = Sum()
         utility = Utility(trunk, options.hidden, len(self.spec.actions))
-        return ActorNetworks(utility, mixer, make_head(self.options.popart), self.spec.mask_subtask_actions)
+        return ActorNetworks(
+            utility,
+            mixer,
+            make_head(self.options.popart),
+            self.spec.mask_subtask_actions,
+            self.spec.features_seen(options.places),
+        )
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
         return begin_level(self.networks.init(key, view, allocation, self.spec.subtasks), self.options)

@@ -69,7 +69,8 @@ class LearnedAllocator:
         head = make_head(self.options.popart)
         if options.kind == "pointer":
             return PointerAllocator(head, options.width, options.heads)
-        return PairAllocator(head, options.width, options.choice_width, self.spec.things_per_subtask)
+        features = self.spec.features_seen(options.places)
+        return PairAllocator(head, options.width, options.choice_width, self.spec.things_per_subtask, features)
 
     @property
     def search(self) -> Search:

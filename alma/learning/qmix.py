@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from alma.networks.masks import allocation_matrix, same_subtask
+from alma.networks.masks import allocation_matrix, look_at, same_subtask
 from alma.networks.popart import Head
 from alma.replay import Step
 from alma.task import View, available_under
@@ -24,9 +24,12 @@ class ActorNetworks:
     mixer: Any
     head: Head
     mask_subtask_actions: bool
+    features: tuple[int, ...]
+    """Of entities, that are looked at."""
 
     def init(self, key: Array, view: View, allocation: Int[Array, "*b A"], subtasks: int) -> Params:
         utility_key, mixer_key = jax.random.split(key)
+        view = look_at(self.features, view)
         attends = same_subtask(view, allocation)
         members = allocation_matrix(allocation, subtasks)
         utility = self.utility.init(utility_key, view, attends, allocation)
@@ -36,14 +39,16 @@ class ActorNetworks:
     def utilities(
         self, params: Params, view: View, allocation: Int[Array, "*b A"], last_action: Int[Array, "*b A"]
     ) -> Float[Array, "*b A U"]:
-        return self.utility.apply(params["utility"], view, same_subtask(view, allocation), last_action)
+        seen = look_at(self.features, view)
+        return self.utility.apply(params["utility"], seen, same_subtask(view, allocation), last_action)
 
     def mix(
         self, params: Params, chosen: Float[Array, "*b A"], view: View, allocation: Int[Array, "*b A"]
     ) -> Float[Array, "*b M"]:
         """One output a subtask; the head makes values of them."""
         members = allocation_matrix(allocation, view.active.shape[-1])
-        return self.mixer.apply(params["mixer"], chosen, view, same_subtask(view, allocation), members)
+        seen = look_at(self.features, view)
+        return self.mixer.apply(params["mixer"], chosen, seen, same_subtask(view, allocation), members)
 
     def available(self, view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A U"]:
         """Available actions, less those aimed at other subtasks where the task says so."""

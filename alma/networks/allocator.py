@@ -8,6 +8,7 @@ import jax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.networks.critic import AttentionCritic
+from alma.networks.masks import look_at
 from alma.networks.pairs import PairCritic, PairEncoder, PairProposal
 from alma.networks.popart import Head
 from alma.networks.proposal import Choices, PointerProposal, allowed_subtasks, log_probability, propose
@@ -68,6 +69,9 @@ class PairAllocator(AllocatorNetworks):
     width: int
     choice_width: int
     things: int
+    """The most non-agent entities of a subtask."""
+    features: tuple[int, ...]
+    """Of entities, that are looked at."""
 
     @property
     def encoder(self) -> Any:
@@ -83,8 +87,9 @@ class PairAllocator(AllocatorNetworks):
 
     def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params:
         encoder_key, proposal_key, critic_key = jax.random.split(key, 3)
-        encoder = self.encoder.init(encoder_key, view, previous)
-        codes, subtasks = self.encoder.apply(encoder, view, previous)
+        seen = look_at(self.features, view)
+        encoder = self.encoder.init(encoder_key, seen, previous)
+        codes, subtasks = self.encoder.apply(encoder, seen, previous)
         return {
             "encoder": encoder,
             "proposal": self.proposal.init(proposal_key, codes, subtasks, allowed_subtasks(view, previous.shape[-1])),
@@ -93,7 +98,7 @@ class PairAllocator(AllocatorNetworks):
         }
 
     def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> PairState:
-        codes, subtasks = self.encoder.apply(params["encoder"], view, previous)
+        codes, subtasks = self.encoder.apply(params["encoder"], look_at(self.features, view), previous)
         return PairState(codes, subtasks, allowed_subtasks(view, previous.shape[-1]), view.active)
 
     def choices(self, params: Params, encoded: PairState) -> Choices:

@@ -1,6 +1,9 @@
-"""Who may look at whom under an allocation."""
+"""Who may look at whom under an allocation, and at what."""
+
+from dataclasses import replace
 
 import jax
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from alma.task import View, subtask_of_entities
@@ -9,6 +12,13 @@ from alma.task import View, subtask_of_entities
 def allocation_matrix(allocation: Int[Array, "*b A"], subtasks: int) -> Float[Array, "*b A M"]:
     """The allocation as ones and zeros; a row of zeros for nobody."""
     return jax.nn.one_hot(allocation, subtasks)
+
+
+def look_at(features: tuple[int, ...], view: View) -> View:
+    """A view with some of the features only."""
+    if len(features) == view.entities.shape[-1]:
+        return view
+    return replace(view, entities=view.entities[..., np.array(features)])
 
 
 def same_subtask(view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A E"]:

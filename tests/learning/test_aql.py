@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from views import random_view, without
+from views import FEATURES, random_view, without
 
 from alma import NOBODY
 from alma.learning.aql import Search, allocator_batch, aql_loss, choose, vary
@@ -15,7 +15,7 @@ from alma.networks.allocator import PairAllocator
 from alma.networks.popart import Plain
 from alma.replay import Decision
 
-NETWORKS = PairAllocator(Plain(), 32, 16, things=2)
+NETWORKS = PairAllocator(Plain(), 32, 16, things=2, features=tuple(range(FEATURES)))
 EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
 BATCH = 32
 

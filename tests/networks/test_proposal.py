@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from views import random_view, rename_subtasks, select_entities, without
+from views import FEATURES, random_view, rename_subtasks, select_entities, without
 
 from alma import NOBODY
 from alma.networks.allocator import PairAllocator, PointerAllocator
@@ -19,7 +19,10 @@ PREVIOUS = jnp.asarray([0, 2, NOBODY])
 EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
 
 
-NETWORKS = {"pairs": PairAllocator(Plain(), 8, 6, things=2), "pointer": PointerAllocator(Plain(), 8, heads=2)}
+NETWORKS = {
+    "pairs": PairAllocator(Plain(), 8, 6, things=2, features=tuple(range(FEATURES))),
+    "pointer": PointerAllocator(Plain(), 8, heads=2),
+}
 
 
 def make_proposal(network):

@@ -38,6 +38,7 @@ class SaveTheCity(Task[State]):
             max_steps=self.rules.max_steps,
             mask_subtask_actions=False,
             max_things=1,
+            places=seeing.place_names(self.rules),
         )
 
     def reset(self, key: PRNGKeyArray) -> State:

@@ -28,10 +28,7 @@ def feature_names(rules: Rules) -> tuple[str, ...]:
     return (
         *(f"{kind.name.lower()} building" for kind in BuildingType),
         *(kind.name.lower() for kind in AgentType),
-        *(f"x = {x}" for x in range(rules.grid_size)),
-        *(f"y = {y}" for y in range(rules.grid_size)),
-        "x",
-        "y",
+        *place_names(rules),
         *(f"can {action.name.lower().replace('_', ' ')}" for action in Action),
         "health",
         "complete",
@@ -41,6 +38,11 @@ def feature_names(rules: Rules) -> tuple[str, ...]:
         "time since last fire",
         "fire frequency",
     )
+
+
+def place_names(rules: Rules) -> tuple[str, ...]:
+    size = range(rules.grid_size)
+    return (*(f"x = {x}" for x in size), *(f"y = {y}" for y in size), "x", "y")
 
 
 def view(rules: Rules, state: State) -> View:

@@ -6,6 +6,8 @@ import pytest
 from city import BUILDER, FIREFIGHTER, GENERALIST, RULES, SLOW, city
 
 from alma import NOBODY
+from alma.networks.masks import look_at
+from alma.tasks.save_the_city import SaveTheCity
 from alma.tasks.save_the_city.rules import Action
 from alma.tasks.save_the_city.scenarios import Building
 from alma.tasks.save_the_city.view import RELATIONS, feature_names, view
@@ -119,3 +121,19 @@ def test_generalists_reach_in_half_the_steps(seen):
 def test_relations_of_the_absent_are_zero(seen):
     assert not seen.relations[3:].any()
     assert not seen.relations[:, ~seen.present].any()
+
+
+def test_without_places_a_city_looks_the_same_wherever_it_is():
+    spec = SaveTheCity(RULES).spec
+    here, there = (
+        look_at(
+            spec.features_seen(places=False),
+            view(RULES, city([(FIREFIGHTER, (x, 7)), (GENERALIST, (x + 1, 5))], Building((x + 1, 7)))),
+        )
+        for x in (3, 9)
+    )
+    assert len(spec.places) == 34
+    for part in ("entities", "relations", "available"):
+        np.testing.assert_array_equal(getattr(here, part), getattr(there, part), err_msg=part)
+    whole = look_at(spec.features_seen(places=True), view(RULES, city([(FIREFIGHTER, (3, 7))], Building((4, 7)))))
+    assert whole.entities.shape[1] == len(NAMES)
