@@ -106,6 +106,20 @@ def add_up(codes: Float[Array, "*b A M H"], allocations: Int[Array, "*b P A"]) -
     return sum(map(given, range(1, agents)), start=given(0))
 
 
+class Scaled(nn.Module):
+    """Vectors scaled to a mean square of one, and then by learned gains.
+
+    The mean square is a product with a vector, because XLA would compute the inputs of a sum once more for it.
+    """
+
+    @nn.compact
+    def __call__(self, inputs: Float[Array, "*n H"]) -> Float[Array, "*n H"]:
+        width = inputs.shape[-1]
+        mean_square = inputs**2 @ jnp.full((width, 1), 1 / width)
+        gain = self.param("gain", nn.initializers.ones, (width,))
+        return gain * inputs * jax.lax.rsqrt(mean_square + 1e-6)
+
+
 class PairCritic(nn.Module):
     """The value of allocations: sums of pair codes per subtask, a layer, and a sum over subtasks."""
 
@@ -123,7 +137,7 @@ class PairCritic(nn.Module):
     ) -> Float[Array, "*b P"]:
         codes = nn.Dense(self.width, use_bias=False, name="team")(codes)
         base = nn.Dense(self.width, name="subtask")(subtasks)
-        hidden = nn.relu(nn.LayerNorm(name="norm")(add_up(codes, allocations) + base[..., None, :, :]))
+        hidden = nn.relu(Scaled(name="norm")(add_up(codes, allocations) + base[..., None, :, :]))
         hidden = nn.relu(nn.Dense(self.hidden, name="hidden")(hidden))
         values = nn.Dense(1, name="value")(hidden)[..., 0]
         return jnp.sum(jnp.where(active[..., None, :], values, 0), axis=-1)

@@ -1,0 +1,127 @@
+"""What each departure of preset `fast` from the paper buys: cities saved after equal minutes of training.
+
+    .venv/bin/python benchmarks/departures.py --minutes 5 --seeds 0 1
+
+Every variant is `fast` with one thing as the paper has it. Its speed is measured first, so that the run is given as
+many steps as fit into the minutes and schedules of learning rates end with it. Runs that are finished are not
+repeated, and one that was interrupted goes on. Nothing else should be running on the machine.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import tyro
+from rich.console import Console
+
+from alma.benchmark import benchmark_training
+from alma.configuration import RunConfig
+from alma.learning.schedules import Linear
+from alma.presets import FAST, PAPER, TrainingOptions
+from alma.report.progress import make_display
+from alma.run import Run, RunFolder, write_json
+
+TASK = "save-the-city"
+
+
+def actors(**changes: Any) -> TrainingOptions:
+    return replace(FAST, actors=replace(FAST.actors, **changes))
+
+
+def actor_networks(**changes: Any) -> TrainingOptions:
+    return actors(networks=replace(FAST.actors.networks, **changes))
+
+
+def allocator(**changes: Any) -> TrainingOptions:
+    return replace(FAST, allocator=replace(FAST.allocator, **changes))
+
+
+def both(**changes: Any) -> TrainingOptions:
+    return replace(FAST, actors=replace(FAST.actors, **changes), allocator=replace(FAST.allocator, **changes))
+
+
+def places_without_relations() -> TrainingOptions:
+    """Attention is the trunk that can do without relations."""
+    return actor_networks(trunk="attention", relations=False, places=True)
+
+
+VARIANTS: dict[str, Callable[[], TrainingOptions]] = {
+    "fast": lambda: FAST,
+    "attention instead of pooling": lambda: actor_networks(trunk="attention"),
+    "attention, and places instead of relations": places_without_relations,
+    "QMIX instead of sums": lambda: actor_networks(mixer="qmix"),
+    "places besides relations": lambda: replace(
+        actor_networks(places=True),
+        allocator=replace(FAST.allocator, networks=replace(FAST.allocator.networks, places=True)),
+    ),
+    "pointer network and attention critic": lambda: allocator(networks=PAPER.allocator.networks),
+    "no variations of proposals": lambda: allocator(variations=0),
+    "gamma 0.99 for actors": lambda: actors(gamma=0.99),
+    "gamma 0.99 for the allocator": lambda: allocator(gamma=0.99),
+    "one-step returns": lambda: actors(n_step=1),
+    "windows of 64 steps": lambda: actors(window=64, batch=8),
+    "RMSProp, learning rate 5e-4": lambda: both(optimiser="rmsprop", learning_rate=5e-4),
+    "constant learning rate": lambda: both(final_rate=1.0),
+    "Pop-Art": lambda: both(popart=True, reward_scale=1.0),
+    "live networks play": lambda: replace(FAST, play="live"),
+    "slow exploration": lambda: replace(
+        FAST,
+        exploration=replace(FAST.exploration, action=Linear(1.0, 0.05, 500_000), subtask=Linear(1.0, 0.0, 500_000)),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Departures:
+    """Train variants of preset `fast` for equal minutes, and print what they reach."""
+
+    minutes: float = 5.0
+    """Of training, each run."""
+    seeds: tuple[int, ...] = (0, 1)
+    """Runs of each variant."""
+    only: tuple[str, ...] = ()
+    """Names of variants; all if not given."""
+    out: Path = Path("runs/departures")
+    """Where the runs go."""
+
+    def run(self) -> None:
+        unknown = set(self.only) - set(VARIANTS)
+        if unknown:
+            raise SystemExit(f"unknown variants {sorted(unknown)}: choose from {list(VARIANTS)}")
+        console = Console()
+        for name in self.only or VARIANTS:
+            results = [self._train(name, seed, console) for seed in self.seeds]
+            rates = [result["last_3_success_rate"] for result in results]
+            console.print(
+                f"{name}: {fmean(rates):.3f} ({', '.join(f'{rate:.3f}' for rate in rates)}) after "
+                f"{results[0]['step']:,} steps in {fmean(result['training_minutes'] for result in results):.1f} minutes"
+            )
+
+    def _train(self, name: str, seed: int, console: Console) -> dict[str, Any]:
+        folder = RunFolder(self.out / f"{name.replace(' ', '-').replace(',', '')}-{seed}")
+        if folder.result.exists():
+            return json.loads(folder.result.read_text())
+        if not folder.config.exists():
+            folder.create(RunConfig(TASK, {}, "alma", "fast", seed, self._timed(name, VARIANTS[name]())))
+        with make_display(console, quiet=False) as display:
+            return Run(folder, folder.read_config(), display).train()
+
+    def _timed(self, name: str, options: TrainingOptions) -> TrainingOptions:
+        """As many steps as fit into the minutes, with ten evaluations."""
+        speeds = self.out / "minutes_per_million_steps.json"
+        known = json.loads(speeds.read_text()) if speeds.exists() else {}
+        if name not in known:
+            measured = benchmark_training(RunConfig(TASK, {}, "alma", "fast", 0, options).make_trainer())
+            known[name] = measured["minutes_per_million_steps"]
+            speeds.parent.mkdir(parents=True, exist_ok=True)
+            write_json(speeds, known)
+        steps = round(self.minutes / known[name] * 1e6)
+        report = replace(options.report, evaluate_every=max(options.report.chunk, steps // 10), episodes=512)
+        return replace(options, steps=steps, report=report)
+
+
+if __name__ == "__main__":
+    tyro.cli(Departures).run()
