@@ -103,16 +103,12 @@ class ActorOptions(LearningOptions):
     """Transitions that follow each other, in a window."""
     n_step: int = 5
     """Steps of reward before bootstrapping; cut where the allocation changes."""
-    disappointment: float = 1.0
-    """Weight of errors where things turned out worse than thought. Below 1 agents are optimistic: what works if
-    others play along is not given up because they mostly do not."""
     networks: ActorNetworkOptions = field(default_factory=ActorNetworkOptions)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _require(self.window >= 1, f"window must be at least 1, not {self.window}")
         _require(self.n_step >= 1, f"n_step must be at least 1, not {self.n_step}")
-        _require(0 < self.disappointment <= 1, f"disappointment must lie in (0, 1], not {self.disappointment}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +116,7 @@ class AllocatorOptions(LearningOptions):
     """The high level: amortised Q-learning of the allocator."""
 
     gamma: float = 0.95
-    batch: int = 256
+    batch: int = 128
     """Decisions an update."""
     period: int = 5
     """N_t: steps between allocations."""

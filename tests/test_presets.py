@@ -16,7 +16,6 @@ def test_the_paper():
         assert (level.learning_rate, level.final_rate, level.optimiser, level.clip) == (5e-4, 1.0, "rmsprop", 10)
         assert (level.gamma, level.target_rate, level.popart, level.reward_scale) == (0.99, 1.0, True, 1.0)
     assert (actors.batch, actors.window, actors.n_step, actors.target_episodes) == (32, 64, 1, 200)
-    assert actors.disappointment == 1
     networks = actors.networks
     assert (networks.trunk, networks.relations, networks.places, networks.mixer, networks.mixing) == (
         "attention", False, True, "qmix", "softmax",
@@ -48,7 +47,6 @@ def test_every_preset_fits_every_method(preset, method):
         (lambda: ActorNetworkOptions(relations=False), "without relations, networks need places"),
         (lambda: replace(FAST.actors, gamma=1.5), "gamma must lie between 0 and 1"),
         (lambda: replace(FAST.actors, n_step=0), "n_step must be at least 1"),
-        (lambda: replace(FAST.actors, disappointment=0.0), "disappointment must lie in"),
         (lambda: replace(FAST.allocator, target_rate=0.0), "target_rate must lie in"),
         (lambda: CollectionOptions(steps_per_update=200), "steps_per_update must be a multiple of the 128"),
         (lambda: CollectionOptions(buffer=5), "buffer must be at least the number of environments"),

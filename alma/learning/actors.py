@@ -99,6 +99,4 @@ class Actors:
         )
         head = self.networks.head.adapt(level.params["head"], batch.target, batch.counts)
         level = replace(level, params={**level.params, "head": head})
-        return learn(
-            level, lambda params: qmix_loss(params, self.networks, batch, options.disappointment), options, clock
-        )
+        return learn(level, lambda params: qmix_loss(params, self.networks, batch), options, clock)

@@ -152,14 +152,13 @@ def actor_batch(
 
 
 def qmix_loss(
-    params: Params, networks: ActorNetworks, batch: ActorBatch, disappointment: float = 1.0
+    params: Params, networks: ActorNetworks, batch: ActorBatch
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """Mean squared TD error over the subtasks that count, with a weight for values that were too high."""
+    """Mean squared TD error over the subtasks that count."""
     values = networks.utilities(params, batch.view, batch.allocation, batch.last_action)
     mixed = networks.mix(params, take(values, batch.action), batch.view, batch.allocation)
     error = networks.head.error(params["head"], mixed, batch.target)
     total = jnp.maximum(jnp.sum(batch.counts), 1)
+    loss = jnp.sum(batch.counts * error**2) / total
     value = networks.head.value(params["head"], mixed)
-    weight = jnp.where(value > batch.target, disappointment, 1.0)
-    loss = jnp.sum(batch.counts * weight * error**2) / total
     return loss, {"actor_loss": loss, "actor_value": jnp.sum(batch.counts * value) / total}

@@ -1,16 +1,10 @@
 """Returns worked out by hand; the loss of known values."""
 
-from types import SimpleNamespace
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from views import FEATURES, random_view
 
-from alma.learning.qmix import ActorBatch, ActorNetworks, greedy, n_step_returns, qmix_loss, take
-from alma.networks.mixer import Sum
-from alma.networks.popart import Plain
+from alma.learning.qmix import greedy, n_step_returns, take
 from alma.replay import Step
 
 GAMMA = 0.5
@@ -60,26 +54,3 @@ def test_greedy_takes_the_best_available():
     chosen = greedy(values, available)
     assert chosen.tolist() == [1, 2]
     np.testing.assert_allclose(take(values, chosen), [2.0, -1.0])
-
-
-def test_disappointments_weigh_less():
-    """Two subtasks worth 1 each: one turned out worth 3, the other worth -1; both are off by 2."""
-    networks = ActorNetworks(
-        utility=SimpleNamespace(apply=lambda params, view, attends, last: jnp.ones((1, 2, 1))),
-        mixer=Sum(),
-        head=Plain(),
-        mask_subtask_actions=False,
-        features=tuple(range(FEATURES)),
-    )
-    view = jax.tree.map(lambda leaf: leaf[None], random_view(agents=2, subtasks=2))
-    batch = ActorBatch(
-        view=view,
-        allocation=jnp.asarray([[0, 1]]),
-        last_action=jnp.zeros((1, 2), int),
-        action=jnp.zeros((1, 2), int),
-        target=jnp.asarray([[3.0, -1.0]]),
-        counts=jnp.ones((1, 2)),
-    )
-    params = {"utility": {}, "mixer": {}, "head": Plain().init()}
-    assert float(qmix_loss(params, networks, batch)[0]) == pytest.approx(4.0)
-    assert float(qmix_loss(params, networks, batch, disappointment=0.25)[0]) == pytest.approx((4 + 0.25 * 4) / 2)
