@@ -297,7 +297,7 @@ class Demo:
 
     out: Path = Path("demo")
     """Folder for the run and the pictures; an earlier demo there is replaced."""
-    steps: int = 700_000
+    steps: int = 1_000_000
     """Environment steps to train for."""
     episodes: int = 256
     """Episodes of the evaluations before and after."""
@@ -306,7 +306,7 @@ class Demo:
     def run(self) -> None:
         notes.print("Firefighters, builders and generalists learn to save a city, and who is sent where.")
         preset = PRESETS[self.preset]
-        report = replace(preset.report, evaluate_every=76_800, episodes=64, final_episodes=self.episodes)
+        report = replace(preset.report, evaluate_every=102_400, episodes=64, final_episodes=self.episodes)
         options = replace(preset, steps=self.steps, report=report)
         config = RunConfig("save-the-city", preset=self.preset, options=options)
         folder = RunFolder(self.out / "run")

@@ -175,11 +175,17 @@ class ExplorationOptions:
     """How often choices are made at random; each falls linearly with environment steps."""
 
     action: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 250_000))
-    """eps: a random action."""
+    """eps: the share of random actions."""
+    persistence: float = 0.8
+    """The chance that an agent that acts at random repeats itself at the next step, if it can. Going somewhere, or
+    putting out a fire together, takes several steps in a row."""
     proposal: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 400_000))
     """eps_p: the first proposal instead of the best."""
     subtask: Linear = field(default_factory=lambda: Linear(1.0, 0.0, 250_000))
     """eps_r: a random subtask, agent by agent."""
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.persistence < 1, f"persistence must lie in [0, 1), not {self.persistence}")
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,7 @@ class ReportOptions:
 class TrainingOptions:
     """Everything that makes a training run, apart from the task and the method."""
 
-    steps: int = 2_500_000
+    steps: int = 3_000_000
     """Environment steps to train for."""
     play: Literal["live", "target"] = "target"
     """Which networks are evaluated and saved: the live ones, or the target networks, which are averages of them."""
@@ -289,6 +295,7 @@ PAPER = TrainingOptions(
     ),
     exploration=ExplorationOptions(
         action=Linear(1.0, 0.05, 2_000_000),
+        persistence=0.0,
         proposal=Linear(1.0, 0.05, 3_000_000),
         subtask=Linear(1.0, 0.0, 750_000),
     ),

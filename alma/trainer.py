@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from alma import replay
 from alma.evaluation import Players
-from alma.learning.actors import Actors
+from alma.learning.actors import Actors, Wildness
 from alma.learning.allocators import Exploration, TrainingAllocator
 from alma.learning.level import Clock, Figures, Level, Params
 from alma.methods import make_allocator
@@ -32,6 +32,8 @@ class Play:
     environments: Environments
     allocation: Int[Array, "N A"]
     last_action: Int[Array, "N A"]
+    wild: Bool[Array, "N A"]
+    """Whether that was a random one."""
     since_decision: Int[Array, "N"]
     active: Bool[Array, "N M"]
     """Active subtasks at the last step, to notice that one finished or appeared."""
@@ -120,6 +122,7 @@ class Trainer:
             environments=environments,
             allocation=nobody,
             last_action=nobody,
+            wild=jnp.zeros((count, spec.agents), bool),
             since_decision=jnp.full(count, self.options.allocator.period),
             active=jnp.zeros((count, spec.subtasks), bool),
             decision=replay.Decision(
@@ -155,8 +158,14 @@ class Trainer:
         exploration = Exploration(explore.proposal(state.env_steps), explore.subtask(state.env_steps))
         allocation = self.allocator.allocate(state.allocator.params, allocation_key, situations, due, exploration)
         decisions, play = self._decide(state, play, before, allocation, due)
-        actions = self.actors.act(
-            state.actors.params, action_key, view, allocation, play.last_action, explore.action(state.env_steps)
+        actions, wild = self.actors.act(
+            state.actors.params,
+            action_key,
+            view,
+            allocation,
+            play.last_action,
+            play.wild,
+            Wildness(explore.action(state.env_steps), explore.persistence),
         )
         environments, _, outcome = advance(self.task, step_key, play.environments, jnp.maximum(actions, 0))
 
@@ -176,7 +185,9 @@ class Trainer:
         last = replace(decision, next_state=environments.state, terminated=outcome.terminated)
         decisions = replay.add_decisions(decisions, last, outcome.terminated & play.deciding)
         done = outcome.done
-        play = replace(play, environments=environments, last_action=actions, active=view.active, decision=decision)
+        play = replace(
+            play, environments=environments, last_action=actions, wild=wild, active=view.active, decision=decision
+        )
         figures = {
             "episodes": jnp.sum(done, dtype=jnp.float32),
             "solved": jnp.sum(outcome.success, dtype=jnp.float32),
@@ -201,6 +212,7 @@ class Trainer:
             play,
             allocation=select(done, nobody, play.allocation),
             last_action=select(done, nobody, play.last_action),
+            wild=play.wild & ~done[:, None],
             since_decision=jnp.where(done, self.options.allocator.period, play.since_decision + 1),
             active=play.active & ~done[:, None],
             deciding=play.deciding & ~done,

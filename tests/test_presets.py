@@ -30,6 +30,7 @@ def test_the_paper():
     assert PAPER.exploration.action == Linear(1.0, 0.05, 2_000_000)
     assert PAPER.exploration.proposal == Linear(1.0, 0.05, 3_000_000)
     assert PAPER.exploration.subtask == Linear(1.0, 0.0, 750_000)
+    assert PAPER.exploration.persistence == 0
     assert (PAPER.steps, PAPER.play) == (15_000_000, "live")
 
 
@@ -54,6 +55,7 @@ def test_every_preset_fits_every_method(preset, method):
         (lambda: replace(FAST, actors=replace(FAST.actors, window=500)), "warmup must be at least 64640 steps"),
         (lambda: replace(FAST, allocator=replace(FAST.allocator, period=80)), "warmup must be at least 20480 steps"),
         (lambda: replace(FAST, allocator=replace(FAST.allocator, max_age=1000)), "max_age must be more than 1280"),
+        (lambda: replace(FAST.exploration, persistence=1.0), "persistence must lie in"),
         (lambda: replace(FAST.report, checkpoint_minutes=0.0), "checkpoint_minutes must be positive"),
     ],
 )

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma import replay
 from alma.choice import choose_uniformly
@@ -20,6 +20,20 @@ from alma.networks.utility import Utility
 from alma.presets import ActorOptions
 from alma.rollout import Situation
 from alma.task import Actions, TaskSpec, View
+
+
+class Wildness(NamedTuple):
+    """How much actors explore."""
+
+    share: Float[Array, ""]
+    """Of random actions."""
+    persistence: float
+    """The chance that a random action is repeated."""
+
+    @property
+    def start(self) -> Float[Array, ""]:
+        """The chance that an agent that does not repeat itself acts at random, so that the share is what it is."""
+        return self.share * (1 - self.persistence) / (1 - self.share * self.persistence)
 
 
 @dataclass(frozen=True)
@@ -57,14 +71,19 @@ class Actors:
         view: View,
         allocation: Int[Array, "N A"],
         last_action: Int[Array, "N A"],
-        explore: Float[Array, ""],
-    ) -> Int[Array, "N A"]:
-        """Best actions, and random ones with chance `explore`."""
-        random_key, explore_key = jax.random.split(key)
+        was_wild: Bool[Array, "N A"],
+        wildness: Wildness,
+    ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
+        """Best actions and random ones, and which are random."""
+        random_key, repeat_key, start_key = jax.random.split(key, 3)
         available = self.networks.available(view, allocation)
         values = self.networks.utilities(params, view, allocation, last_action)
-        wild = jax.random.uniform(explore_key, allocation.shape) < explore
-        return jnp.where(wild, choose_uniformly(random_key, available), greedy(values, available))
+        repeatable = jnp.take_along_axis(available, jnp.maximum(last_action, 0)[..., None], axis=-1)[..., 0]
+        repeats = was_wild & repeatable & (jax.random.uniform(repeat_key, was_wild.shape) < wildness.persistence)
+        starts = jax.random.uniform(start_key, was_wild.shape) < wildness.start
+        random = jnp.where(repeats, last_action, choose_uniformly(random_key, available))
+        wild = repeats | starts
+        return jnp.where(wild, random, greedy(values, available)), wild
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
         """Everybody's best available action."""
