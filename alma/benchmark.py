@@ -49,8 +49,7 @@ def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str
     report(f"{trainer.task.spec.name}, {trainer.method}: compiling")
     began = time.perf_counter()
     state = trainer.init(jax.random.key(0))
-    iterations = max(1, trainer.options.report.chunk // trainer.options.collection.steps_per_update)
-    run = compile_chunk(trainer, iterations)
+    run = compile_chunk(trainer, trainer.options.updates_per_chunk)
     compile_seconds = time.perf_counter() - began
     report(f"compiled in {compile_seconds:.1f} s; filling replay")
     while not int(state.updates):

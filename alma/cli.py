@@ -302,6 +302,7 @@ class Demo:
     episodes: int = 256
     """Episodes of the evaluations before and after."""
     preset: Literal["fast", "tiny"] = "fast"
+    """What to train with; `tiny` only shows that everything works."""
 
     def run(self) -> None:
         notes.print("Firefighters, builders and generalists learn to save a city, and who is sent where.")

@@ -55,7 +55,8 @@ class AllocatorNetworkOptions:
     choice_width: int = 32
     """Of the parts of the pair networks that are computed anew for every allocation."""
     places: bool = False
-    """Whether networks see where on the map entities are, besides where they are from an agent."""
+    """Whether pair networks see where on the map entities are, besides where they are from an agent. The pointer
+    network always does: it knows no relations."""
 
     def __post_init__(self) -> None:
         _require(
@@ -226,6 +227,11 @@ class TrainingOptions:
     collection: CollectionOptions = field(default_factory=CollectionOptions)
     exploration: ExplorationOptions = field(default_factory=ExplorationOptions)
     report: ReportOptions = field(default_factory=ReportOptions)
+
+    @property
+    def updates_per_chunk(self) -> int:
+        """Rounds of playing and learning in one compiled call."""
+        return max(1, self.report.chunk // self.collection.steps_per_update)
 
     def __post_init__(self) -> None:
         _require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")

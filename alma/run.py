@@ -226,9 +226,7 @@ class Run:
 
     def _loop(self, state: TrainState, asked_to_stop: Callable[[], bool]) -> TrainState:
         options, report = self.config.options, self.config.options.report
-        collection = options.collection
-        iterations = max(1, report.chunk // collection.steps_per_update)
-        compiled = self._compile(iterations)
+        compiled = self._compile()
         saved_at = time.monotonic()
         step = int(state.env_steps)
         while step < options.steps:
@@ -257,10 +255,10 @@ class Run:
                 raise Interrupted(f"stopped at step {step:,}; go on with: alma train --resume {self.folder.path}")
         return state
 
-    def _compile(self, iterations: int) -> Callable[[TrainState], Any]:
+    def _compile(self) -> Callable[[TrainState], Any]:
         """Compile before the clock starts."""
         began = time.monotonic()
-        compiled = compile_chunk(self.trainer, iterations)
+        compiled = compile_chunk(self.trainer, self.config.options.updates_per_chunk)
         self.display.say(f"compiled in {time.monotonic() - began:.1f} s")
         return compiled
 

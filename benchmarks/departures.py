@@ -8,7 +8,6 @@ repeated, and one that was interrupted goes on. Nothing else should be running o
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -19,7 +18,6 @@ from rich.console import Console
 
 from alma.benchmark import benchmark_training
 from alma.configuration import RunConfig
-from alma.learning.schedules import Linear
 from alma.presets import FAST, PAPER, TrainingOptions
 from alma.report.progress import make_display
 from alma.run import Run, RunFolder, write_json
@@ -43,34 +41,26 @@ def both(**changes: Any) -> TrainingOptions:
     return replace(FAST, actors=replace(FAST.actors, **changes), allocator=replace(FAST.allocator, **changes))
 
 
-def places_without_relations() -> TrainingOptions:
-    """Attention is the trunk that can do without relations."""
-    return actor_networks(trunk="attention", relations=False, places=True)
-
-
-VARIANTS: dict[str, Callable[[], TrainingOptions]] = {
-    "fast": lambda: FAST,
-    "attention instead of pooling": lambda: actor_networks(trunk="attention"),
-    "attention, and places instead of relations": places_without_relations,
-    "QMIX instead of sums": lambda: actor_networks(mixer="qmix"),
-    "places besides relations": lambda: replace(
+VARIANTS = {
+    "fast": FAST,
+    "attention instead of pooling": actor_networks(trunk="attention"),
+    "attention, and places instead of relations": actor_networks(trunk="attention", relations=False, places=True),
+    "QMIX instead of sums": actor_networks(mixer="qmix"),
+    "places besides relations": replace(
         actor_networks(places=True),
         allocator=replace(FAST.allocator, networks=replace(FAST.allocator.networks, places=True)),
     ),
-    "pointer network and attention critic": lambda: allocator(networks=PAPER.allocator.networks),
-    "no variations of proposals": lambda: allocator(variations=0),
-    "gamma 0.99 for actors": lambda: actors(gamma=0.99),
-    "gamma 0.99 for the allocator": lambda: allocator(gamma=0.99),
-    "one-step returns": lambda: actors(n_step=1),
-    "windows of 64 steps": lambda: actors(window=64, batch=8),
-    "RMSProp, learning rate 5e-4": lambda: both(optimiser="rmsprop", learning_rate=5e-4),
-    "constant learning rate": lambda: both(final_rate=1.0),
-    "Pop-Art": lambda: both(popart=True, reward_scale=1.0),
-    "live networks play": lambda: replace(FAST, play="live"),
-    "slow exploration": lambda: replace(
-        FAST,
-        exploration=replace(FAST.exploration, action=Linear(1.0, 0.05, 500_000), subtask=Linear(1.0, 0.0, 500_000)),
-    ),
+    "pointer network and attention critic": allocator(networks=PAPER.allocator.networks),
+    "no variations of proposals": allocator(variations=0),
+    "gamma 0.99 for actors": actors(gamma=0.99),
+    "gamma 0.99 for the allocator": allocator(gamma=0.99),
+    "one-step returns": actors(n_step=1),
+    "windows of 64 steps": actors(window=64, batch=8),
+    "RMSProp, learning rate 5e-4": both(optimiser="rmsprop", learning_rate=5e-4),
+    "constant learning rate": both(final_rate=1.0),
+    "Pop-Art": both(popart=True, reward_scale=1.0),
+    "live networks play": replace(FAST, play="live"),
+    "random actions for one step only": replace(FAST, exploration=replace(FAST.exploration, persistence=0.0)),
 }
 
 
@@ -105,7 +95,7 @@ class Departures:
         if folder.result.exists():
             return json.loads(folder.result.read_text())
         if not folder.config.exists():
-            folder.create(RunConfig(TASK, {}, "alma", "fast", seed, self._timed(name, VARIANTS[name]())))
+            folder.create(RunConfig(TASK, {}, "alma", "fast", seed, self._timed(name, VARIANTS[name])))
         with make_display(console, quiet=False) as display:
             return Run(folder, folder.read_config(), display).train()
 
