@@ -17,8 +17,8 @@ from alma.benchmark import benchmark_environment, benchmark_training
 from alma.configuration import RunConfig, check_seed
 from alma.evaluation import Players, Results, play_episodes, policy_by_name, record_episode, summarise
 from alma.methods import METHODS
-from alma.policy import load
-from alma.presets import FAST, PRESETS, TrainingOptions
+from alma.policy import LearnedPolicy, load, transplant
+from alma.presets import FAST, PRESETS, TrainingOptions, with_actors
 from alma.registry import make, option_fields, task_names
 from alma.report.animation import check_out, write_animation
 from alma.report.progress import make_display
@@ -103,7 +103,9 @@ class Train:
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
     method: str = "alma"
-    """Who allocates; `alma methods` lists them."""
+    """What to train; `alma methods` lists them."""
+    actors: Literal["aqmix", "refil"] | None = None
+    """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
     preset: Literal["fast", "paper", "tiny"] = "fast"
     """Where the options below start from: ours for few cores, the paper's, or one for a first look."""
     seed: int = 0
@@ -130,7 +132,8 @@ class Train:
             raise ValueError("name a task, for example: alma train save-the-city (or --resume FOLDER)")
         settings = dict(parse_setting(setting) for setting in self.set)
         seeds = [self.seed] if self.seeds is None else parse_seeds(self.seeds)
-        configs = [RunConfig(self.task, settings, self.method, self.preset, seed, self.options) for seed in seeds]
+        options = with_actors(self.options, self.actors, self.task)
+        configs = [RunConfig(self.task, settings, self.method, self.preset, seed, options) for seed in seeds]
         folders = [RunFolder(self._folder(config, several=len(seeds) > 1)) for config in configs]
         configs[0].make_trainer()  # complains before anything is written
         for folder in folders:
@@ -179,6 +182,11 @@ class Evaluate:
     """Where randomness starts."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """An option of the task that differs from training; may be repeated."""
+    actors: Path | None = None
+    """Let the actors of this run act instead, as they are."""
+    allocator: str | None = None
+    """Who allocates instead: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search` (the best by the
+    critic of POLICY), or the folder or weights of another run."""
     out: Path | None = None
     """Draw the first episode into this file: .gif, .mp4, or .png for numbered frames."""
     json: bool = False
@@ -187,19 +195,34 @@ class Evaluate:
     def run(self) -> None:
         check_seed(self.seed)
         policy = load(self.policy)
+        players = self._players(policy)
         changed = {**policy.config.task_options, **dict(parse_setting(setting) for setting in self.set)}
         task = replace(policy.config, task_options=changed).make_task()
         if self.out:
             check_drawing(task)
             check_out(self.out)
-        summary = summarise(play_with_progress(task, policy.players, self.episodes, self.seed))
+        summary = summarise(play_with_progress(task, players, self.episodes, self.seed))
         if self.json:
-            names = {"policy": str(self.policy), "task": policy.config.task, "method": policy.config.method}
+            names = {
+                "policy": str(self.policy),
+                "task": policy.config.task,
+                "method": policy.config.method,
+                "actors": str(self.actors or self.policy),
+                "allocator": self.allocator or str(self.policy),
+            }
             print(json.dumps({**names, "seed": self.seed, **summary}))
         else:
             console.print(summary_table(summary))
         if self.out:
-            print(f"episode drawn to {draw_episode(task, policy.players, self.seed, self.out)}", file=sys.stderr)
+            print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)
+
+    def _players(self, policy: LearnedPolicy) -> Players:
+        if self.actors is None and self.allocator is None:
+            return policy.players
+        allocator: LearnedPolicy | str | None = self.allocator
+        if self.allocator is not None and Path(self.allocator).exists():
+            allocator = load(self.allocator)
+        return transplant(policy, load(self.actors) if self.actors else None, allocator)
 
 
 @dataclass(frozen=True)
@@ -235,14 +258,16 @@ class BenchTrain:
 
     choice: Annotated[TaskChoice, tyro.conf.arg(name="")]
     method: str = "alma"
-    """Who allocates; `alma methods` lists them."""
+    """What to train; `alma methods` lists them."""
+    actors: Literal["aqmix", "refil"] | None = None
+    """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
     preset: Literal["fast", "paper", "tiny"] = "fast"
     json: bool = False
     """Print one JSON object instead of a table."""
 
     def run(self) -> None:
         result = benchmark_training(
-            Trainer(self.choice.make(), PRESETS[self.preset], self.method),
+            Trainer(self.choice.make(), with_actors(PRESETS[self.preset], self.actors, self.choice.task), self.method),
             report=lambda text: notes.print(text, style="dim"),
         )
         result = {"preset": self.preset, **result}

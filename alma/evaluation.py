@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from scipy.stats import binomtest
 
 from alma.choice import choose_uniformly
-from alma.rollout import Allocator, Policy, Situation, decision_due, select
+from alma.rollout import Allocator, Coach, Policy, Situation, decision_due, no_coach, only_where, select, zeros_like
 from alma.task import NOBODY, Actions, Allocation, Task, View, available_under, team_size
 
 
@@ -34,7 +34,9 @@ def random_policy(task: Task, params: Any, key: PRNGKeyArray, situation: Situati
     return choose_uniformly(key, available)
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["params"], meta_fields=["policy", "allocator", "period"])
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["params"], meta_fields=["policy", "allocator", "period", "coach"]
+)
 @dataclass(frozen=True)
 class Players:
     """Everything that decides in a task: actors, an allocator and its period, and what both have learned."""
@@ -43,6 +45,8 @@ class Players:
     allocator: Allocator
     period: int = 5
     params: Any = None
+    coach: Coach = no_coach
+    """Advises the actors whenever there is a new allocation."""
 
     def __post_init__(self) -> None:
         if self.period < 1:
@@ -52,11 +56,13 @@ class Players:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Episode:
-    """An episode under way. It stands still once it is over."""
+    """An episode under way. It stands still once it is over. Many of them side by side are one with rows."""
 
     key: PRNGKeyArray
     state: Any
     allocation: Allocation
+    strategy: Float[Array, "A H"] | None
+    """What a coach has advised; None where there is no coach."""
     last_action: Actions
     since_decision: Int[Array, ""]
     active: Bool[Array, "M"]
@@ -77,13 +83,15 @@ def begin(task: Task, players: Players, key: PRNGKeyArray) -> Episode:
     """Draw an initial state; the first step will allocate."""
     reset_key, key = jax.random.split(key)
     state = task.reset(reset_key)
-    actions = jnp.zeros(task.spec.agents, jnp.int32)
-    outcome = jax.eval_shape(task.step, key, state, actions)[1]
+    nobody = jnp.full(task.spec.agents, NOBODY, jnp.int32)
+    outcome = jax.eval_shape(task.step, key, state, nobody)[1]
+    situation = Situation(state, task.view(state), nobody, nobody)
     return Episode(
         key=key,
         state=state,
-        allocation=jnp.full(task.spec.agents, NOBODY, jnp.int32),
-        last_action=jnp.full(task.spec.agents, -1, jnp.int32),
+        allocation=nobody,
+        strategy=zeros_like(jax.eval_shape(players.coach, players.params, key, situation)),
+        last_action=nobody,
         since_decision=jnp.int32(players.period),
         active=jnp.zeros(task.spec.subtasks, bool),
         done=jnp.asarray(False),
@@ -96,47 +104,70 @@ def begin(task: Task, players: Players, key: PRNGKeyArray) -> Episode:
     )
 
 
-def allocate(players: Players, episode: Episode, view: View) -> Episode:
-    """Renew the allocation if a decision is due."""
-    key, allocation_key = jax.random.split(episode.key)
-    due = decision_due(episode.since_decision, players.period, episode.active, view.active)
-    situation = Situation(episode.state, view, episode.allocation, episode.last_action)
-    fresh = players.allocator(players.params, allocation_key, situation)
-    allocation = jnp.where(due, fresh, episode.allocation)
-    torn_away = (allocation != episode.allocation) & view.active[episode.allocation] & (episode.allocation != NOBODY)
+def play_step(task: Task, players: Players, episodes: Episode) -> tuple[Episode, Int[Array, "N A"]]:
+    """One step of N episodes, and the allocations it was made under."""
+    view = jax.vmap(task.view)(episodes.state)
+    now = decide(players, episodes, view)
+    played = jax.vmap(partial(act, task, players))(now, view)
+    return select(episodes.done, episodes, played), jnp.asarray(now.allocation)
+
+
+def decide(players: Players, episodes: Episode, view: View) -> Episode:
+    """Renew allocations, and what a coach advises, where a decision is due."""
+    keys = jax.vmap(partial(jax.random.split, num=3))(episodes.key)
+    due = jax.vmap(partial(decision_due, period=players.period))(
+        episodes.since_decision, active_before=episodes.active, active=view.active
+    )
+
+    def fresh(portion: Int[Array, ""], rows: tuple[Key[Array, "n 3"], Situation]) -> Any:
+        keys, situations = rows
+        allocation = jax.vmap(partial(players.allocator, players.params))(keys[:, 1], situations)
+        return allocation, jax.vmap(partial(players.coach, players.params))(keys[:, 2], situations)
+
+    situations = Situation(episodes.state, view, episodes.allocation, episodes.last_action, episodes.strategy)
+    in_force = (episodes.allocation, episodes.strategy)
+    allocation, strategy = only_where(due & ~episodes.done, fresh, (keys, situations), in_force)
+    decided = replace(
+        episodes,
+        key=keys[:, 0],
+        allocation=allocation,
+        strategy=strategy,
+        since_decision=jnp.where(due, 0, episodes.since_decision),
+        active=view.active,
+    )
+    return jax.vmap(observe)(decided, episodes.allocation, view)
+
+
+def observe(episode: Episode, before: Allocation, view: View) -> Episode:
+    """Take down what an allocation does."""
+    allocation = episode.allocation
+    torn_away = (allocation != before) & view.active[before] & (before != NOBODY)
     attended = jnp.any(allocation[:, None] == jnp.arange(view.active.shape[0]), axis=0)
     return replace(
         episode,
-        key=key,
-        allocation=allocation,
-        since_decision=jnp.where(due, 0, episode.since_decision),
-        active=view.active,
         switches=episode.switches + jnp.sum(torn_away),
         unattended=episode.unattended + jnp.sum(view.active & ~attended),
     )
 
 
-def play_step(task: Task, players: Players, episode: Episode) -> tuple[Episode, Allocation]:
-    """One step of an episode, and the allocation it was made under."""
-    view = task.view(episode.state)
-    now = allocate(players, episode, view)
-    key, action_key, step_key = jax.random.split(now.key, 3)
-    situation = Situation(now.state, view, now.allocation, now.last_action)
+def act(task: Task, players: Players, episode: Episode, view: View) -> Episode:
+    """Let the actors have their step."""
+    key, action_key, step_key = jax.random.split(episode.key, 3)
+    situation = Situation(episode.state, view, episode.allocation, episode.last_action, episode.strategy)
     actions = players.policy(players.params, action_key, situation)
-    state, outcome = task.step(step_key, now.state, actions)
-    played = replace(
-        now,
+    state, outcome = task.step(step_key, episode.state, actions)
+    return replace(
+        episode,
         key=key,
         state=state,
         last_action=actions,
-        since_decision=now.since_decision + 1,
+        since_decision=episode.since_decision + 1,
         done=outcome.done,
         success=outcome.success,
-        total=now.total + outcome.reward,
-        length=now.length + 1,
-        metrics={name: now.metrics[name] + value for name, value in outcome.metrics.items()},
+        total=episode.total + outcome.reward,
+        length=episode.length + 1,
+        metrics={name: episode.metrics[name] + value for name, value in outcome.metrics.items()},
     )
-    return select(episode.done, episode, played), now.allocation
 
 
 @dataclass(frozen=True)
@@ -156,13 +187,12 @@ class Results:
 def _play_batch(task: Task, players: Players, keys: Key[Array, "N"]) -> tuple[Episode, Int[Array, "N"]]:
     episodes = jax.vmap(partial(begin, task, players))(keys)
     sizes = jax.vmap(lambda state: team_size(task.view(state), task.spec.agents))(episodes.state)
-    advance = jax.vmap(lambda episode: play_step(task, players, episode)[0])
 
     def goes_on(episode: Episode) -> Bool[Array, ""]:
         # The limit matters to tasks that break their contract only: they must not hang.
         return ~jnp.all(episode.done) & (jnp.max(episode.length) < task.spec.max_steps)
 
-    return jax.lax.while_loop(goes_on, advance, episodes), sizes
+    return jax.lax.while_loop(goes_on, lambda now: play_step(task, players, now)[0], episodes), sizes
 
 
 def play_episodes(
@@ -210,12 +240,14 @@ def record_episode(task: Task, players: Players, seed: int = 0) -> tuple[list[An
     """
 
     @jax.jit
-    def run(players: Players, key: PRNGKeyArray) -> tuple[Episode, Any]:
-        def body(episode: Episode, _: None) -> tuple[Episode, Any]:
-            after, allocation = play_step(task, players, episode)
-            return after, (episode.state, allocation)
+    def run(players: Players, key: PRNGKeyArray) -> Any:
+        def body(episodes: Episode, _: None) -> tuple[Episode, Any]:
+            after, allocation = play_step(task, players, episodes)
+            return after, (episodes.state, allocation)
 
-        return jax.lax.scan(body, begin(task, players, key), length=task.spec.max_steps)
+        one = jax.vmap(partial(begin, task, players))(key[None])
+        last, played = jax.lax.scan(body, one, length=task.spec.max_steps)
+        return jax.tree.map(itemgetter(0), last), jax.tree.map(lambda leaf: leaf[:, 0], played)
 
     last, (states, allocations) = jax.device_get(run(players, jax.random.fold_in(jax.random.key(seed), 0)))
     length = int(last.length)

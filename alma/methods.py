@@ -1,12 +1,35 @@
-"""Methods as data: who allocates. Every method is trained by the same loop."""
+"""Methods as data: what actors make of an allocation, and who allocates. All are trained by the same loop.
 
+A method of your own is one more `Method`, named as `module:NAME` where a method is asked for.
+"""
+
+import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from alma.allocation import allocator_by_name
+from alma.allocation import allocator_by_name, nobody
+from alma.learning.actors import Actors
 from alma.learning.allocators import LearnedAllocator, RuleAllocator, TrainingAllocator
+from alma.learning.copa import CoachedActors
+from alma.networks.scope import Flat, Labelled, Masked, Scope
 from alma.presets import TrainingOptions
-from alma.task import Task
+from alma.task import Task, TaskSpec
+
+
+def learned(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
+    """Amortised Q-learning."""
+    return LearnedAllocator(task.spec, options.allocator)
+
+
+def rule(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
+    """A rule that the method is named after: `heuristic:NAME`, `random`."""
+    return RuleAllocator(allocator_by_name(task, name), options.allocator, needs_state=name != "random")
+
+
+def none(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
+    """Nobody is allocated."""
+    return RuleAllocator(nobody, options.allocator)
 
 
 @dataclass(frozen=True)
@@ -14,28 +37,51 @@ class Method:
     """One way to train on a composite task."""
 
     summary: str
+    scope: Callable[[TaskSpec], Scope]
+    """What actors see under an allocation, and which values they learn."""
     allocator: Callable[[Task, TrainingOptions, str], TrainingAllocator]
     """Makes the high level of the method, given its whole name."""
-
-
-def _learned(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
-    return LearnedAllocator(task.spec, options.allocator)
-
-
-def _rule(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
-    return RuleAllocator(allocator_by_name(task, name), options.allocator)
+    actors: type[Actors] = Actors
+    """Makes the low level; a subclass can have a loss of its own."""
 
 
 METHODS = {
-    "alma": Method("actors and allocator learn together", _learned),
-    "heuristic": Method("actors learn under a rule of the task; heuristic:NAME chooses which", _rule),
-    "random": Method("actors learn under random allocations", _rule),
+    "alma": Method("actors see their own subtask; an allocator learns with them (AQL)", Masked, learned),
+    "alma-no-mask": Method("the same, but actors see everything, labelled with subtasks", Labelled, learned),
+    "heuristic": Method("masked actors under a rule of the task; heuristic:NAME chooses which", Masked, rule),
+    "random": Method("masked actors under random allocations", Masked, rule),
+    "flat": Method("no subtasks: actors see everything and share the global reward", Flat, none),
+    "copa": Method("flat actors with a coach, who gives each a strategy at decision points", Flat, none, CoachedActors),
 }
 
 
+def find_method(name: str) -> Method:
+    """A method by name, with `:NAME` after it where there is a choice; or one of your own as `module:NAME`."""
+    kind, _, rest = name.partition(":")
+    if kind in METHODS:
+        if rest and kind != "heuristic":
+            raise ValueError(f"the method {kind!r} has no variants: write {kind}, not {name}")
+        return METHODS[kind]
+    if not rest:
+        raise ValueError(f"unknown method {name!r}: choose from {', '.join(METHODS)}, or name your own as module:NAME")
+    sys.path.insert(0, "")  # a module beside the user is found, as by `python -m`
+    try:
+        found = getattr(importlib.import_module(kind), rest)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"cannot import the method {name!r}: {error}") from None
+    finally:
+        sys.path.pop(0)
+    if not isinstance(found, Method):
+        raise ValueError(f"{name!r} must be an alma.methods.Method")
+    return found
+
+
+def make_actors(task: Task, options: TrainingOptions, method: str) -> Actors:
+    """The low level of a method."""
+    found = find_method(method)
+    return found.actors(task.spec, options.actors, found.scope(task.spec), options.allocator.period)
+
+
 def make_allocator(task: Task, options: TrainingOptions, method: str) -> TrainingAllocator:
-    """The high level of a method, named as in `METHODS`, with `:NAME` after it where there is a choice."""
-    found = METHODS.get(method.partition(":")[0])
-    if found is None:
-        raise ValueError(f"unknown method {method!r}: choose from {', '.join(METHODS)}")
-    return found.allocator(task, options, method)
+    """The high level of a method."""
+    return find_method(method).allocator(task, options, method)

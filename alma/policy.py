@@ -1,7 +1,7 @@
 """What a run has learned, ready to be used: load it, let it allocate and act, save it as one small file."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from safetensors import SafetensorError, safe_open
 from safetensors.flax import save_file
 
+from alma.allocation import SearchAllocator, allocator_by_name
 from alma.checkpoint import named_leaves, written_at_once
 from alma.configuration import RunConfig, from_json, to_json
 from alma.evaluation import Players
-from alma.learning.allocators import LearnedAllocator
+from alma.learning.allocators import LearnedAllocator, RuleAllocator
+from alma.learning.qmix import Strategy
+from alma.networks.scope import Flat
 from alma.rollout import Situation
 from alma.task import NOBODY, Actions, Allocation, Task, View
 from alma.trainer import Trainer
@@ -59,20 +62,31 @@ class LearnedPolicy:
         self, view: View, key: PRNGKeyArray, previous: Allocation | None = None, state: Any = None
     ) -> Allocation:
         """A subtask for every agent. Policies trained under a rule need the task's state for it."""
-        if state is None and not isinstance(self.trainer.allocator, LearnedAllocator):
+        allocator = self.trainer.allocator
+        if state is None and isinstance(allocator, RuleAllocator) and allocator.needs_state:
             raise ValueError(
                 f"this policy was trained with the method {self.config.method!r}, whose rule looks at the state of "
                 "the task: write policy.allocate(view, key, previous, state)"
             )
         return _allocate(self.trainer, self.params, key, self._situation(view, previous, None, state))
 
-    def act(self, view: View, allocation: Allocation, last_action: Actions | None = None) -> Actions:
-        """The best action of every agent under an allocation."""
-        return _act(self.trainer, self.params, self._situation(view, allocation, last_action))
+    def advise(self, view: View, key: PRNGKeyArray) -> Strategy:
+        """A strategy for every agent, of methods with a coach; renew it whenever you allocate. Others: None."""
+        return _advise(self.trainer, self.params, key, self._situation(view, None, None))
 
-    def values(self, view: View, allocation: Allocation, last_action: Actions | None = None) -> Float[Array, "A U"]:
+    def act(
+        self, view: View, allocation: Allocation, last_action: Actions | None = None, strategy: Strategy = None
+    ) -> Actions:
+        """The best action of every agent under an allocation, and under a strategy where there is a coach."""
+        situation = self._situation(view, allocation, last_action, None, strategy)
+        return _act(self.trainer, self.params, situation)
+
+    def values(
+        self, view: View, allocation: Allocation, last_action: Actions | None = None, strategy: Strategy = None
+    ) -> Float[Array, "A U"]:
         """The utility of every action to every agent under an allocation."""
-        return _values(self.trainer, self.params, self._situation(view, allocation, last_action))
+        situation = self._situation(view, allocation, last_action, None, strategy)
+        return _values(self.trainer, self.params, situation)
 
     def allocation_values(
         self, view: View, allocations: Int[Array | np.ndarray, "P A"], previous: Allocation | None = None
@@ -95,7 +109,12 @@ class LearnedPolicy:
         return path
 
     def _situation(
-        self, view: View, allocation: Allocation | None, last_action: Actions | None, state: Any = None
+        self,
+        view: View,
+        allocation: Allocation | None,
+        last_action: Actions | None,
+        state: Any = None,
+        strategy: Strategy = None,
     ) -> Situation:
         nobody = jnp.full(self.task.spec.agents, NOBODY, jnp.int32)
         return Situation(
@@ -103,6 +122,7 @@ class LearnedPolicy:
             view,
             nobody if allocation is None else jnp.asarray(allocation),
             nobody if last_action is None else jnp.asarray(last_action),
+            strategy,
         )
 
 
@@ -118,7 +138,12 @@ def _act(trainer: Trainer, params: Any, situation: Situation) -> Actions:
 
 @partial(jax.jit, static_argnums=0)
 def _values(trainer: Trainer, params: Any, situation: Situation) -> Float[Array, "A U"]:
-    return trainer.actors.values(params["actors"], situation)
+    return trainer.actors.values(params["actors"], jax.random.key(0), situation)
+
+
+@partial(jax.jit, static_argnums=0)
+def _advise(trainer: Trainer, params: Any, key: PRNGKeyArray, situation: Situation) -> Strategy:
+    return trainer.actors.networks.advise_best(params["actors"], key, situation.view)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -127,6 +152,37 @@ def _allocation_values(
 ) -> Float[Array, "P"]:
     encoded = allocator.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
     return allocator.networks.values(params, encoded, allocations)
+
+
+def transplant(
+    policy: LearnedPolicy, actors: LearnedPolicy | None = None, allocator: LearnedPolicy | str | None = None
+) -> Players:
+    """Put parts of other runs, or a rule, in the place of a policy's own: what was never trained together plays.
+
+    `allocator` is another policy, or `search`, `random`, `heuristic[:NAME]` or `fixed:SUBTASKS`.
+    """
+    actors = actors or policy
+    if actors.task.spec != policy.task.spec:
+        raise ValueError("actors and allocator must be trained on the same task, with the same sizes")
+    if isinstance(actors.trainer.actors.scope, Flat):
+        raise ValueError(f"the actors of {actors.config.method!r} know no subtasks: no allocator can be put on them")
+    if allocator is None:
+        allocator = policy
+    if isinstance(allocator, LearnedPolicy):
+        if isinstance(allocator.trainer.actors.scope, Flat):
+            raise ValueError(f"the method {allocator.config.method!r} has no allocator")
+        if allocator.task.spec != policy.task.spec:
+            raise ValueError("actors and allocator must be trained on the same task, with the same sizes")
+        source, rule = allocator, allocator.players.allocator
+    elif allocator == "search":
+        critic = policy.trainer.allocator
+        if not isinstance(critic, LearnedAllocator):
+            raise ValueError(f"a search needs a critic of allocations; the method {policy.config.method!r} has none")
+        source, rule = policy, SearchAllocator(critic)
+    else:
+        source, rule = policy, allocator_by_name(policy.task, allocator)
+    params = {"actors": actors.params["actors"], "allocator": source.params["allocator"]}
+    return replace(actors.players, allocator=rule, period=source.period, params=params)
 
 
 def load(path: str | Path) -> LearnedPolicy:

@@ -1,6 +1,6 @@
 """Hyperparameters, and the sets of them that belong together."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from alma.learning.schedules import Linear
@@ -26,8 +26,9 @@ class ActorNetworkOptions:
     """Of attention."""
     hidden: int = 64
     """Width of the last hidden layer of the utilities."""
-    mixer: Literal["sum", "qmix"] = "sum"
-    """How utilities make the value of a subtask: added up (VDN), or mixed by hypernetworks."""
+    mixer: Literal["sum", "qmix", "independent"] = "sum"
+    """How utilities make the value of a subtask: added up (VDN), mixed by hypernetworks, or not at all: then every
+    agent learns for itself."""
     mixer_width: int = 32
     hyper_width: int = 128
     """Of the mixer's hypernetworks."""
@@ -104,10 +105,19 @@ class ActorOptions(LearningOptions):
     """Transitions that follow each other, in a window."""
     n_step: int = 5
     """Steps of reward before bootstrapping; cut where the allocation changes."""
+    imagination: float = 0.0
+    """lambda of REFIL: the share of the loss from imagined groups; 0: attention QMIX alone."""
+    advice: float = 5e-5
+    """lambda_vi of COPA: weight of the terms that make a coach's advice tell in what agents do."""
     networks: ActorNetworkOptions = field(default_factory=ActorNetworkOptions)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _require(0 <= self.imagination <= 1, f"imagination must lie between 0 and 1, not {self.imagination}")
+        _require(
+            not self.imagination or self.networks.mixer != "independent",
+            "imagined groups need a mixer: choose sum or qmix instead of independent, or set imagination to 0",
+        )
         _require(self.window >= 1, f"window must be at least 1, not {self.window}")
         _require(self.n_step >= 1, f"n_step must be at least 1, not {self.n_step}")
 
@@ -236,17 +246,18 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         _require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
         environments, warmup = self.collection.environments, self.collection.warmup
-        window, period = self.actors.window + self.actors.n_step, self.allocator.period
-        _require(
-            warmup >= window * environments,
-            f"warmup must be at least {window * environments} steps, for windows of {window} "
-            f"in {environments} environments, not {warmup}",
-        )
+        period = self.allocator.period
+        window = self.actors.window + self.actors.n_step
         # A decision is over, and can be learned from, when the next one is made.
         _require(
             warmup >= 2 * period * environments,
             f"warmup must be at least {2 * period * environments} steps, for two allocations {period} steps apart "
             f"in {environments} environments, not {warmup}",
+        )
+        _require(
+            warmup >= (window + period) * environments,
+            f"warmup must be at least {(window + period) * environments} steps, for windows of {window} and the "
+            f"decision before them in {environments} environments, not {warmup}",
         )
         _require(
             self.allocator.max_age > 2 * period * environments,
@@ -324,3 +335,21 @@ TINY = TrainingOptions(
 """For tests and first looks: seconds, and nothing learned to speak of."""
 
 PRESETS = {"fast": FAST, "paper": PAPER, "tiny": TINY}
+
+IMAGINATION = 0.5
+"""lambda of REFIL in the paper."""
+
+REFIL_TASKS = ("starcraft",)
+"""Tasks on which the paper trains actors with imagined groups."""
+
+
+def with_actors(options: TrainingOptions, actors: Literal["aqmix", "refil"] | None, task: str) -> TrainingOptions:
+    """Options for actors that learn by attention QMIX alone, or by REFIL; the paper's choice for a task if None."""
+    if actors is None and options.actors.imagination:
+        return options
+    share = (options.actors.imagination or IMAGINATION) if (actors or _paper_actors(task)) == "refil" else 0.0
+    return replace(options, actors=replace(options.actors, imagination=share))
+
+
+def _paper_actors(task: str) -> Literal["aqmix", "refil"]:
+    return "refil" if task in REFIL_TASKS else "aqmix"

@@ -1,11 +1,13 @@
 """What is remembered: states, not features, in two rings. Steps are for the actors, decisions for the allocator."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+Tree = TypeVar("Tree")
 
 
 @jax.tree_util.register_dataclass
@@ -17,9 +19,12 @@ class Step:
     allocation: Int[Array, "*b A"]
     last_action: Int[Array, "*b A"]
     action: Int[Array, "*b A"]
-    subtask_rewards: Float[Array, "*b M"]
+    rewards: Float[Array, "*b K"]
+    """Of the values that actors learn."""
     terminated: Bool[Array, "*b"]
     truncated: Bool[Array, "*b"]
+    since_decision: Int[Array, "*b"]
+    """Steps since the allocation was decided on."""
 
 
 @jax.tree_util.register_dataclass
@@ -50,25 +55,28 @@ def add_step(steps: Steps, step: Step) -> Steps:
     return Steps(rows, steps.count + 1)
 
 
-def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int) -> Step:
-    """Windows of `length` steps that follow each other in one environment, `length` x batch; needs as many rows.
+def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int, before: int) -> tuple[Step, Any]:
+    """Windows of `length` steps that follow each other in one environment, `length` x batch, and with each step the
+    state in which its allocation was decided on, `before` steps ago at the most.
 
-    A window may run across the end of an episode: its flags tell.
+    A window may run across the end of an episode: its flags tell. There must be `length + before` rows.
     """
     time_key, env_key = jax.random.split(key)
     filled = jnp.minimum(steps.count, steps.length)
     newest_start = steps.count - length
-    starts = newest_start - jax.random.randint(time_key, (batch,), 0, filled - length + 1)
+    starts = newest_start - jax.random.randint(time_key, (batch,), 0, filled - length - before + 1)
     environments = jax.random.randint(env_key, (batch,), 0, steps.rows.terminated.shape[1])
-    times = (starts[None, :] + jnp.arange(length)[:, None]) % steps.length
-    return jax.tree.map(lambda ring: ring[times, environments], steps.rows)
+    times = starts[None, :] + jnp.arange(length)[:, None]
+    rows = jax.tree.map(lambda ring: ring[times % steps.length, environments], steps.rows)
+    decided = (times - rows.since_decision) % steps.length
+    return rows, jax.tree.map(lambda ring: ring[decided, environments], steps.rows.state)
 
 
-def unfold(windows: Step, length: int) -> Step:
+def unfold(windows: Tree, length: int) -> Tree:
     """All windows of `length` steps within longer windows, side by side: `length` x (starts * batch)."""
-    starts = windows.terminated.shape[0] - length + 1
 
     def slide(leaf: Array) -> Array:
+        starts = leaf.shape[0] - length + 1
         rows = jnp.stack([leaf[first : first + starts] for first in range(length)])
         return rows.reshape(length, -1, *leaf.shape[2:])
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.task import Actions, Allocation, Outcome, Task, View
 
@@ -22,6 +22,8 @@ class Situation(NamedTuple):
     """The one in force; to an allocator, the one it may replace."""
     last_action: Actions
     """-1 before the first."""
+    strategy: Float[Array, "A H"] | None = None
+    """What a coach has advised; None where there is no coach."""
 
 
 Allocator: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Allocation]
@@ -29,6 +31,13 @@ Allocator: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Allocation]
 
 Policy: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Actions]
 """(parameters, key, situation) -> actions, made at every step."""
+
+Coach: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Float[Array, "A H"] | None]
+"""(parameters, key, situation) -> strategy, made at decision points."""
+
+
+def no_coach(params: Any, key: PRNGKeyArray, situation: Situation) -> None:
+    """Agents are told nothing."""
 
 
 def decision_due(
@@ -46,6 +55,33 @@ def select(condition: Bool[Array, "*batch"], yes: Tree, no: Tree) -> Tree:
         return jnp.where(condition.reshape(shape), a, b)
 
     return jax.tree.map(pick, yes, no)
+
+
+def only_where(
+    due: Bool[Array, "N"], function: Callable[[Int[Array, ""], Any], Any], inputs: Any, otherwise: Any
+) -> Any:
+    """Apply a function of (portion, rows) where it is due, and give other rows `otherwise`.
+
+    Decisions are due in about a quarter of all environments: computing only those, portion by portion, saves most
+    of the cost of allocation.
+    """
+    count = due.shape[0]
+    room = max(1, count // 4)
+    rows = jnp.nonzero(due, size=-(-count // room) * room, fill_value=count)[0]
+
+    def portion(carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        first, results = carry
+        at = jax.lax.dynamic_slice_in_dim(rows, first, room)
+        found = function(first, jax.tree.map(lambda leaf: leaf[jnp.minimum(at, count - 1)], inputs))
+        return first + room, jax.tree.map(lambda old, new: old.at[at].set(new, mode="drop"), results, found)
+
+    total = jnp.sum(due)
+    return jax.lax.while_loop(lambda carry: carry[0] < total, portion, (jnp.int32(0), otherwise))[1]
+
+
+def zeros_like(shapes: Any) -> Any:
+    """Zeros in the shapes that `jax.eval_shape` tells."""
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 @jax.tree_util.register_dataclass

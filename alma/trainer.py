@@ -11,16 +11,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma import replay
 from alma.evaluation import Players
 from alma.learning.actors import Actors, Wildness
 from alma.learning.allocators import Exploration, TrainingAllocator
 from alma.learning.level import Clock, Figures, Level, Params
-from alma.methods import make_allocator
+from alma.learning.qmix import Strategy
+from alma.methods import make_actors, make_allocator
 from alma.presets import TrainingOptions
-from alma.rollout import Environments, Situation, advance, decision_due, select, start
+from alma.rollout import Environments, Situation, advance, decision_due, select, start, zeros_like
 from alma.task import NOBODY, Actions, Allocation, Task, View
 
 
@@ -31,6 +32,8 @@ class Play:
 
     environments: Environments
     allocation: Int[Array, "N A"]
+    strategy: Float[Array, "N A H"] | None
+    """What a coach has advised; None where there is no coach."""
     last_action: Int[Array, "N A"]
     wild: Bool[Array, "N A"]
     """Whether that was a random one."""
@@ -74,7 +77,7 @@ class Trainer:
 
     @cached_property
     def actors(self) -> Actors:
-        return Actors(self.task.spec, self.options.actors)
+        return make_actors(self.task, self.options, self.method)
 
     @cached_property
     def allocator(self) -> TrainingAllocator:
@@ -100,12 +103,15 @@ class Trainer:
         count, collection = self.options.collection.environments, self.options.collection
         play = self._begin_play(play_key, count)
         view = self.views(play.environments.state)
+        actors = self.actors.init(actor_key, view, play.allocation)
+        advice = jax.eval_shape(self.actors.networks.advise, actors.params, key, view)
+        play = replace(play, strategy=zeros_like(advice))
         return TrainState(
             key=key,
             play=play,
             steps=replay.empty_steps(self._example_step(play), collection.buffer // count),
             decisions=replay.empty_decisions(play.decision, collection.decisions // count),
-            actors=self.actors.init(actor_key, view, play.allocation),
+            actors=actors,
             allocator=self.allocator.init(allocator_key, view, play.allocation),
             env_steps=jnp.int32(0),
             episodes=jnp.int32(0),
@@ -121,6 +127,7 @@ class Trainer:
         return Play(
             environments=environments,
             allocation=nobody,
+            strategy=None,
             last_action=nobody,
             wild=jnp.zeros((count, spec.agents), bool),
             since_decision=jnp.full(count, self.options.allocator.period),
@@ -138,32 +145,40 @@ class Trainer:
         )
 
     def _example_step(self, play: Play) -> replay.Step:
-        count, subtasks = play.active.shape
-        small = play.allocation.astype(jnp.int8)
-        flags = jnp.zeros(count, bool)
-        return replay.Step(play.environments.state, small, small, small, jnp.zeros((count, subtasks)), flags, flags)
+        small, flags = play.allocation.astype(jnp.int8), jnp.zeros_like(play.deciding)
+        values = jax.eval_shape(self.actors.scope.active, self.views(play.environments.state))
+        return replay.Step(
+            state=play.environments.state,
+            allocation=small,
+            last_action=small,
+            action=small,
+            rewards=jnp.zeros(values.shape),
+            terminated=flags,
+            truncated=flags,
+            since_decision=flags.astype(jnp.int8),
+        )
 
     # ---- playing
 
     def step(self, state: TrainState) -> tuple[TrainState, Figures]:
         """One step of every environment, remembered."""
-        key, allocation_key, action_key, step_key = jax.random.split(state.key, 4)
+        key, allocation_key, coach_key, action_key, step_key = jax.random.split(state.key, 5)
         play, before = state.play, state.play.environments.state
         view = self.views(before)
         due = jax.vmap(partial(decision_due, period=self.options.allocator.period))(
             play.since_decision, active_before=play.active, active=view.active
         )
         explore = self.options.exploration
-        situations = Situation(before, view, play.allocation, play.last_action)
+        situations = Situation(before, view, play.allocation, play.last_action, play.strategy)
         exploration = Exploration(explore.proposal(state.env_steps), explore.subtask(state.env_steps))
         allocation = self.allocator.allocate(state.allocator.params, allocation_key, situations, due, exploration)
+        advice = self.actors.networks.advise(state.actors.params, coach_key, view)
         decisions, play = self._decide(state, play, before, allocation, due)
+        play = replace(play, strategy=select(due, advice, play.strategy))
         actions, wild = self.actors.act(
             state.actors.params,
             action_key,
-            view,
-            allocation,
-            play.last_action,
+            situations._replace(allocation=allocation, strategy=play.strategy),
             play.wild,
             Wildness(explore.action(state.env_steps), explore.persistence),
         )
@@ -171,13 +186,14 @@ class Trainer:
 
         small = partial(jnp.asarray, dtype=jnp.int8)
         row = replay.Step(
-            before,
-            small(allocation),
-            small(play.last_action),
-            small(jnp.maximum(actions, 0)),
-            outcome.subtask_rewards,
-            outcome.terminated,
-            outcome.truncated,
+            state=before,
+            allocation=small(allocation),
+            last_action=small(play.last_action),
+            action=small(jnp.maximum(actions, 0)),
+            rewards=self.actors.scope.rewards(outcome),
+            terminated=outcome.terminated,
+            truncated=outcome.truncated,
+            since_decision=small(play.since_decision),
         )
         decision = replace(play.decision, reward=play.decision.reward + outcome.reward)
         # A decision that ended the episode has no successor; it points at the next episode's first state, so that
@@ -328,13 +344,16 @@ class Trainer:
 
     def players_with(self, params: Params) -> Players:
         """Players with parameters from elsewhere."""
-        return Players(self._act, self._allocate, self.options.allocator.period, params)
+        return Players(self._act, self._allocate, self.options.allocator.period, params, self._advise)
 
     def _act(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
         return self.actors.greedy(params["actors"], key, situation)
 
     def _allocate(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         return self.allocator.greedy(params["allocator"], key, situation)
+
+    def _advise(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Strategy:
+        return self.actors.networks.advise_best(params["actors"], key, situation.view)
 
 
 @lru_cache(maxsize=8)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,7 +7,7 @@ import pytest
 
 import alma
 from alma import NOBODY
-from alma.allocation import allocator_by_name, heuristic, uniform
+from alma.allocation import allocator_by_name, heuristic, nobody, uniform
 from alma.rollout import Situation
 from alma.tasks.save_the_city import SaveTheCity
 
@@ -31,10 +33,25 @@ def test_the_first_heuristic_is_the_default(name):
     assert allocation.tolist() == TASK.heuristics["nearest-useful"](STATE).tolist()
 
 
+def test_a_fixed_allocation_holds_while_subtasks_are_active():
+    allocate = allocator_by_name(TASK, "fixed:0,1,2,0,1")
+    view = replace(VIEW, present=VIEW.present.at[:5].set(jnp.asarray([True, True, True, True, False])))
+    active = jnp.zeros_like(VIEW.active).at[jnp.asarray([0, 2])].set(True)
+    allocation = allocate(None, jax.random.key(0), SITUATION._replace(view=replace(view, active=active)))
+    assert allocation.tolist() == [0, NOBODY, 2, 0, NOBODY]
+
+
+def test_nobody():
+    assert nobody(None, jax.random.key(0), SITUATION._replace(allocation=jnp.arange(5))).tolist() == [NOBODY] * 5
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("heuristic:best", "no heuristic 'best': choose from nearest-useful, most-urgent"),
+        ("fixed", "a subtask from 0 to 5 for each of 5 agents, as in fixed:0,1,2,3,4, not ''"),
+        ("fixed:0,1", "not '0,1'"),
+        ("fixed:0,1,2,3,9", "not '0,1,2,3,9'"),
         ("greedy", "unknown allocation 'greedy': choose from random, heuristic, heuristic:nearest-useful"),
     ],
 )

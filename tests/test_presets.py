@@ -6,7 +6,8 @@ import pytest
 
 import alma
 from alma.learning.schedules import Linear
-from alma.presets import FAST, PAPER, PRESETS, ActorNetworkOptions, CollectionOptions
+from alma.methods import METHODS
+from alma.presets import FAST, PAPER, PRESETS, ActorNetworkOptions, CollectionOptions, with_actors
 from alma.trainer import Trainer
 
 
@@ -35,7 +36,7 @@ def test_the_paper():
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("method", ["alma", "heuristic", "random"])
+@pytest.mark.parametrize("method", METHODS)
 def test_every_preset_fits_every_method(preset, method):
     trainer = Trainer(alma.make("save-the-city"), PRESETS[preset], method)
     assert trainer.params_like()
@@ -48,11 +49,16 @@ def test_every_preset_fits_every_method(preset, method):
         (lambda: ActorNetworkOptions(relations=False), "without relations, networks need places"),
         (lambda: replace(FAST.actors, gamma=1.5), "gamma must lie between 0 and 1"),
         (lambda: replace(FAST.actors, n_step=0), "n_step must be at least 1"),
+        (lambda: replace(FAST.actors, imagination=1.5), "imagination must lie between 0 and 1"),
+        (
+            lambda: replace(FAST.actors, imagination=0.5, networks=ActorNetworkOptions(mixer="independent")),
+            "imagined groups need a mixer",
+        ),
         (lambda: replace(FAST.allocator, target_rate=0.0), "target_rate must lie in"),
         (lambda: CollectionOptions(steps_per_update=200), "steps_per_update must be a multiple of the 128"),
         (lambda: CollectionOptions(buffer=5), "buffer must be at least the number of environments"),
         (lambda: replace(FAST, steps=0), "steps must be at least 1"),
-        (lambda: replace(FAST, actors=replace(FAST.actors, window=500)), "warmup must be at least 64640 steps"),
+        (lambda: replace(FAST, actors=replace(FAST.actors, window=500)), "warmup must be at least 65280 steps"),
         (lambda: replace(FAST, allocator=replace(FAST.allocator, period=80)), "warmup must be at least 20480 steps"),
         (lambda: replace(FAST, allocator=replace(FAST.allocator, max_age=1000)), "max_age must be more than 1280"),
         (lambda: replace(FAST.exploration, persistence=1.0), "persistence must lie in"),
@@ -62,3 +68,12 @@ def test_every_preset_fits_every_method(preset, method):
 def test_nonsense_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         change()
+
+
+def test_actors_are_the_papers_choice_for_the_task_unless_chosen():
+    assert with_actors(FAST, None, "save-the-city") == FAST
+    assert with_actors(FAST, None, "starcraft").actors.imagination == 0.5
+    assert with_actors(FAST, "refil", "save-the-city").actors.imagination == 0.5
+    assert with_actors(FAST, "aqmix", "starcraft").actors.imagination == 0
+    own = replace(FAST, actors=replace(FAST.actors, imagination=0.3))
+    assert with_actors(own, None, "save-the-city") == with_actors(own, "refil", "save-the-city") == own

@@ -23,30 +23,33 @@ def step(number):
     rows = jnp.arange(COUNT)
     small = jnp.zeros((COUNT, 2), jnp.int8)
     flags = jnp.zeros(COUNT, bool)
-    return Step(
-        {"time": jnp.full(COUNT, number), "env": rows}, small, small, small, jnp.zeros((COUNT, 1)), flags, flags
-    )
+    state = {"time": jnp.full(COUNT, number), "env": rows}
+    # Decisions are made every third step.
+    since = jnp.full(COUNT, number % 3, jnp.int8)
+    return Step(state, small, small, small, jnp.zeros((COUNT, 1)), flags, flags, since)
 
 
-@pytest.mark.parametrize("written", [4, 7, 10, 23])
+@pytest.mark.parametrize("written", [6, 7, 10, 23])
 def test_windows_are_steps_in_a_row_of_one_environment(written):
     ring = empty_steps(step(0), 10)
     for number in range(written):
         ring = add_step(ring, step(number))
-    windows = jax.device_get(sample_windows(jax.random.key(written), ring, 400, 4))
+    windows, decided = jax.device_get(sample_windows(jax.random.key(written), ring, 400, 4, before=2))
     times, environments = windows.state["time"], windows.state["env"]
     assert times.shape == (4, 400)
     assert (np.diff(times, axis=0) == 1).all()
     assert (environments == environments[0]).all()
-    assert set(times[0]) == set(range(max(0, written - 10), written - 3)), "every window that is still there"
+    assert set(times[0]) == set(range(max(0, written - 10) + 2, written - 3)), "those with two more steps before them"
     assert set(environments[0]) == set(range(COUNT))
+    assert (decided["time"] == times // 3 * 3).all(), "where the allocation was decided on"
+    assert (decided["env"] == environments).all()
 
 
 def test_long_windows_unfold_into_all_short_ones():
     ring = empty_steps(step(0), 10)
     for number in range(10):
         ring = add_step(ring, step(number))
-    long = sample_windows(jax.random.key(0), ring, 2, 5)
+    long, _ = sample_windows(jax.random.key(0), ring, 2, 5, before=0)
     short = jax.device_get(unfold(long, 2))
     assert short.state["time"].shape == (2, 4 * 2)
     assert (np.diff(short.state["time"], axis=0) == 1).all()

@@ -11,7 +11,6 @@ import pytest
 import alma
 from alma import NOBODY
 from alma.checkpoint import load_tree, save_tree
-from alma.learning.allocators import only_where
 from alma.presets import (
     ActorNetworkOptions,
     ActorOptions,
@@ -20,6 +19,7 @@ from alma.presets import (
     CollectionOptions,
     TrainingOptions,
 )
+from alma.rollout import only_where
 from alma.trainer import Trainer
 
 TINY = TrainingOptions(

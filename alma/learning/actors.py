@@ -12,12 +12,14 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from alma import replay
 from alma.choice import choose_uniformly
 from alma.learning.level import Clock, Figures, Level, Params, begin_level, learn
-from alma.learning.qmix import ActorNetworks, actor_batch, greedy, qmix_loss
+from alma.learning.qmix import ActorBatch, ActorNetworks, Strategy, actor_batch, greedy, qmix_loss
+from alma.learning.refil import imagine_groups, refil_loss
 from alma.networks.attention import Attention, Pooling
-from alma.networks.mixer import Qmix, Sum
+from alma.networks.mixer import Independent, Mixer, Qmix, Sum
 from alma.networks.popart import make_head
+from alma.networks.scope import Scope
 from alma.networks.utility import Utility
-from alma.presets import ActorOptions
+from alma.presets import ActorNetworkOptions, ActorOptions
 from alma.rollout import Situation
 from alma.task import Actions, TaskSpec, View
 
@@ -36,48 +38,63 @@ class Wildness(NamedTuple):
         return self.share * (1 - self.persistence) / (1 - self.share * self.persistence)
 
 
+def make_trunk(options: ActorNetworkOptions, things: int) -> Attention | Pooling:
+    """How entities are looked at; of non-agents, so many at the most."""
+    if options.trunk == "pooling":
+        return Pooling(options.width, things)
+    return Attention(options.width, options.heads, options.relations)
+
+
+def make_mixer(options: ActorNetworkOptions) -> Mixer:
+    """How utilities make values."""
+    if options.mixer == "qmix":
+        return Qmix(options.mixer_width, options.hyper_width, options.heads, options.mixing)
+    return Sum() if options.mixer == "sum" else Independent()
+
+
+def make_networks(spec: TaskSpec, options: ActorOptions, scope: Scope) -> ActorNetworks:
+    """The networks that options ask for."""
+    looks = options.networks
+    return ActorNetworks(
+        scope,
+        Utility(make_trunk(looks, scope.things), looks.hidden, len(spec.actions)),
+        make_mixer(looks),
+        make_head(options.popart),
+        spec.features_seen(looks.places),
+    )
+
+
 @dataclass(frozen=True)
 class Actors:
-    """Agents that work on the subtask they were given."""
+    """Agents that work on the subtask they were given, or on everything."""
 
     spec: TaskSpec
     options: ActorOptions
+    scope: Scope
+    """What they make of an allocation."""
+    period: int
+    """N_t: steps between decisions, at the most."""
 
     @cached_property
     def networks(self) -> ActorNetworks:
-        options = self.options.networks
-        trunk: Attention | Pooling = Attention(options.width, options.heads, options.relations)
-        if options.trunk == "pooling":
-            trunk = Pooling(options.width, self.spec.things_per_subtask)
-        mixer: Sum | Qmix = Qmix(options.mixer_width, options.hyper_width, options.heads, options.mixing)
-        if options.mixer == "sum":
-            mixer = Sum()
-        utility = Utility(trunk, options.hidden, len(self.spec.actions))
-        return ActorNetworks(
-            utility,
-            mixer,
-            make_head(self.options.popart),
-            self.spec.mask_subtask_actions,
-            self.spec.features_seen(options.places),
-        )
+        return make_networks(self.spec, self.options, self.scope)
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
-        return begin_level(self.networks.init(key, view, allocation, self.spec.subtasks), self.options)
+        return begin_level(self.networks.init(key, view, allocation), self.options)
 
     def act(
         self,
         params: Params,
         key: PRNGKeyArray,
-        view: View,
-        allocation: Int[Array, "N A"],
-        last_action: Int[Array, "N A"],
+        situations: Situation,
         was_wild: Bool[Array, "N A"],
         wildness: Wildness,
     ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
         """Best actions and random ones, and which are random."""
-        random_key, repeat_key, start_key = jax.random.split(key, 3)
-        available = self.networks.available(view, allocation)
-        values = self.networks.utilities(params, view, allocation, last_action)
+        value_key, random_key, repeat_key, start_key = jax.random.split(key, 4)
+        last_action = jnp.asarray(situations.last_action)
+        available = self._available(situations)
+        values = self.values(params, value_key, situations)
         repeatable = jnp.take_along_axis(available, jnp.maximum(last_action, 0)[..., None], axis=-1)[..., 0]
         repeats = was_wild & repeatable & (jax.random.uniform(repeat_key, was_wild.shape) < wildness.persistence)
         starts = jax.random.uniform(start_key, was_wild.shape) < wildness.start
@@ -87,14 +104,15 @@ class Actors:
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
         """Everybody's best available action."""
-        values = self.values(params, situation)
-        return greedy(values, self.networks.available(situation.view, jnp.asarray(situation.allocation)))
+        return greedy(self.values(params, key, situation), self._available(situation))
 
-    def values(self, params: Params, situation: Situation) -> Float[Array, "A U"]:
+    def values(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Float[Array, "*b A U"]:
         """Everybody's utility of every action."""
-        return self.networks.utilities(
-            params, situation.view, jnp.asarray(situation.allocation), jnp.asarray(situation.last_action)
-        )
+        sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
+        return self.networks.utilities(params, sight, jnp.asarray(situation.last_action), situation.strategy)
+
+    def _available(self, situation: Situation) -> Bool[Array, "*b A U"]:
+        return self.scope.available(situation.view, jnp.asarray(situation.allocation))
 
     def update(
         self,
@@ -106,16 +124,42 @@ class Actors:
     ) -> tuple[Level, Figures]:
         """One step of learning from replay."""
         options = self.options
-        windows = replay.sample_windows(key, steps, options.batch, options.window + options.n_step)
+        window_key, batch_key, loss_key = jax.random.split(key, 3)
+        windows = replay.sample_windows(
+            window_key, steps, options.batch, options.window + options.n_step, before=self.period
+        )
+        rows, decided = replay.unfold(windows, options.n_step + 1)
         batch = actor_batch(
             level.params,
             level.target,
             self.networks,
             view_of,
-            replay.unfold(windows, options.n_step + 1),
-            options.gamma,
-            options.reward_scale,
+            batch_key,
+            rows,
+            decided,
+            gamma=options.gamma,
+            reward_scale=options.reward_scale,
         )
         head = self.networks.head.adapt(level.params["head"], batch.target, batch.counts)
         level = replace(level, params={**level.params, "head": head})
-        return learn(level, lambda params: qmix_loss(params, self.networks, batch), options, clock)
+        return learn(level, lambda params: self.loss(params, loss_key, batch), options, clock)
+
+    def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Figures]:
+        """What is minimised."""
+        return self.value_loss(params, key, batch, None)
+
+    def value_loss(
+        self, params: Params, key: PRNGKeyArray, batch: ActorBatch, strategy: Strategy
+    ) -> tuple[Float[Array, ""], Figures]:
+        """Attention QMIX, and a share of REFIL."""
+        look_key, group_key = jax.random.split(key)
+        sight = self.networks.look(look_key, batch.view, batch.allocation)
+        loss, figures = qmix_loss(params, self.networks, batch, sight, strategy)
+        share = self.options.imagination
+        if not share:
+            return loss, figures
+        groups = imagine_groups(group_key, self.options.batch, self.spec.agents, self.spec.entities)
+        # Rows are windows over and over, a step further each time: a window keeps its groups.
+        groups = jnp.tile(groups, (self.options.window, 1, 1, 1))
+        imagined = refil_loss(params, self.networks, batch, sight, groups, strategy)
+        return (1 - share) * loss + share * imagined, {**figures, "imagined_loss": imagined}

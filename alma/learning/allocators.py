@@ -17,7 +17,7 @@ from alma.networks.allocator import AllocatorNetworks, PairAllocator, PointerAll
 from alma.networks.popart import make_head
 from alma.networks.proposal import allowed_subtasks
 from alma.presets import AllocatorOptions
-from alma.rollout import Allocator, Situation
+from alma.rollout import Allocator, Situation, only_where
 from alma.task import Allocation, TaskSpec, View
 
 
@@ -134,6 +134,8 @@ class RuleAllocator:
 
     rule: Allocator
     options: AllocatorOptions
+    needs_state: bool = False
+    """Whether the rule looks at the task's state, which networks never do."""
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
         return begin_level({}, self.options)
@@ -164,25 +166,3 @@ def wander(key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, chance: Flo
     send_key, subtask_key = jax.random.split(key)
     sent = jax.random.uniform(send_key, chosen.shape) < chance
     return jnp.where(sent, choose_uniformly(subtask_key, allowed_subtasks(view, chosen.shape[-1])), chosen)
-
-
-def only_where(
-    due: Bool[Array, "N"], function: Callable[[Int[Array, ""], Any], Any], inputs: Any, otherwise: Any
-) -> Any:
-    """Apply a function of (portion, rows) where it is due, and give other rows `otherwise`.
-
-    Decisions are due in about a quarter of all environments: computing only those, portion by portion, saves most
-    of the cost of allocation.
-    """
-    count = due.shape[0]
-    room = max(1, count // 4)
-    rows = jnp.nonzero(due, size=-(-count // room) * room, fill_value=count)[0]
-
-    def portion(carry: tuple[Any, Any]) -> tuple[Any, Any]:
-        first, results = carry
-        at = jax.lax.dynamic_slice_in_dim(rows, first, room)
-        found = function(first, jax.tree.map(lambda leaf: leaf[jnp.minimum(at, count - 1)], inputs))
-        return first + room, jax.tree.map(lambda old, new: old.at[at].set(new, mode="drop"), results, found)
-
-    total = jnp.sum(due)
-    return jax.lax.while_loop(lambda carry: carry[0] < total, portion, (jnp.int32(0), otherwise))[1]

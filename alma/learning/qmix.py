@@ -6,53 +6,70 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.networks.masks import allocation_matrix, look_at, same_subtask
+from alma.networks.masks import look_at
 from alma.networks.popart import Head
+from alma.networks.scope import Scope, Sight
 from alma.replay import Step
-from alma.task import View, available_under
+from alma.task import View
 
 Params = Any
+Strategy = Float[Array, "*b A H"] | None
+"""What a coach advises every agent; None where there is no coach."""
 
 
 @dataclass(frozen=True)
 class ActorNetworks:
     """The networks of the low level, as functions of parameters."""
 
+    scope: Scope
     utility: Any
     mixer: Any
     head: Head
-    mask_subtask_actions: bool
     features: tuple[int, ...]
     """Of entities, that are looked at."""
 
-    def init(self, key: Array, view: View, allocation: Int[Array, "*b A"], subtasks: int) -> Params:
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Params:
         utility_key, mixer_key = jax.random.split(key)
-        view = look_at(self.features, view)
-        attends = same_subtask(view, allocation)
-        members = allocation_matrix(allocation, subtasks)
-        utility = self.utility.init(utility_key, view, attends, allocation)
-        mixer = self.mixer.init(mixer_key, jnp.zeros(allocation.shape), view, attends, members)
-        return {"utility": utility, "mixer": mixer, "head": self.head.init()}
+        sight = self.look(key, view, allocation)
+        utilities = jnp.zeros((*allocation.shape[:-1], 1, allocation.shape[-1]))
+        return {
+            "utility": self.utility.init(utility_key, sight.view, sight.attends, allocation),
+            "mixer": self.mixer.init(mixer_key, utilities, sight, sight.attends[..., None, :, :]),
+            "head": self.head.init(),
+        }
+
+    def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
+        """What networks are given of a situation."""
+        return self.scope.look(key, look_at(self.features, view), allocation)
+
+    def advise(self, params: Params, key: PRNGKeyArray, view: View) -> Strategy:
+        """What a coach says at a decision point; actors without one are told nothing."""
+        return None
+
+    def advise_best(self, params: Params, key: PRNGKeyArray, view: View) -> Strategy:
+        """The same without chance, for evaluation."""
+        return None
 
     def utilities(
-        self, params: Params, view: View, allocation: Int[Array, "*b A"], last_action: Int[Array, "*b A"]
+        self, params: Params, sight: Sight, last_action: Int[Array, "*b A"], strategy: Strategy = None
     ) -> Float[Array, "*b A U"]:
-        seen = look_at(self.features, view)
-        return self.utility.apply(params["utility"], seen, same_subtask(view, allocation), last_action)
+        return self.utility.apply(params["utility"], sight.view, sight.attends, last_action, strategy)
 
-    def mix(
-        self, params: Params, chosen: Float[Array, "*b A"], view: View, allocation: Int[Array, "*b A"]
-    ) -> Float[Array, "*b M"]:
-        """One output a subtask; the head makes values of them."""
-        members = allocation_matrix(allocation, view.active.shape[-1])
-        seen = look_at(self.features, view)
-        return self.mixer.apply(params["mixer"], chosen, seen, same_subtask(view, allocation), members)
+    def mix(self, params: Params, chosen: Float[Array, "*b A"], sight: Sight) -> Float[Array, "*b V"]:
+        """Outputs of the mixer; the head makes values of them."""
+        return self.mix_groups(params, chosen[..., None, :], sight, sight.attends[..., None, :, :])
 
-    def available(self, view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A U"]:
-        """Available actions, less those aimed at other subtasks where the task says so."""
-        return available_under(view, allocation) if self.mask_subtask_actions else view.available
+    def mix_groups(
+        self, params: Params, chosen: Float[Array, "*b G A"], sight: Sight, groups: Bool[Array, "*b G A E"]
+    ) -> Float[Array, "*b V"]:
+        """The same from utilities under several masks."""
+        return self.mixer.apply(params["mixer"], chosen, sight, groups)
+
+    def spread(self, quantities: Float[Array, "*b K"], sight: Sight) -> Float[Array, "*b V"]:
+        """What is known of sets of agents (rewards, say), for each value that is learned."""
+        return self.mixer.spread(quantities, sight.members)
 
 
 def greedy(values: Float[Array, "*b A U"], available: Bool[Array, "*b A U"]) -> Int[Array, "*b A"]:
@@ -70,7 +87,7 @@ def take(values: Float[Array, "*b A U"], actions: Int[Array, "*b A"]) -> Float[A
 class Returns:
     """Rewards of a window under its first allocation, and where to bootstrap."""
 
-    rewards: Float[Array, "B M"]
+    rewards: Float[Array, "B K"]
     steps: Int[Array, "B"]
     """Steps of reward; the state after so many is bootstrapped from. 0: nothing can be learned here."""
     ended: Bool[Array, "B"]
@@ -84,13 +101,13 @@ def n_step_returns(window: Step, gamma: float) -> Returns:
     """
     length, batch = window.terminated.shape
     going = jnp.ones(batch, bool)
-    rewards = jnp.zeros_like(window.subtask_rewards[0])
+    rewards = jnp.zeros_like(window.rewards[0])
     steps = jnp.zeros(batch, jnp.int32)
     ended = jnp.zeros(batch, bool)
     for t in range(length - 1):
         same = jnp.all(window.allocation[t] == window.allocation[0], axis=-1)
         used = going & same & ~window.truncated[t]
-        rewards += gamma**t * jnp.where(used[:, None], window.subtask_rewards[t], 0)
+        rewards += gamma**t * jnp.where(used[:, None], window.rewards[t], 0)
         steps += used
         ended |= used & window.terminated[t]
         going = used & ~window.terminated[t]
@@ -100,15 +117,17 @@ def n_step_returns(window: Step, gamma: float) -> Returns:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ActorBatch:
-    """Transitions, n steps long, and what their subtasks should be worth."""
+    """Transitions, n steps long, and what their values should be."""
 
     view: View
+    decided: View
+    """Where the allocation in force was decided on."""
     allocation: Int[Array, "B A"]
     last_action: Int[Array, "B A"]
     action: Int[Array, "B A"]
-    target: Float[Array, "B M"]
-    counts: Float[Array, "B M"]
-    """1 for subtasks that were active and had somebody allocated, 0 for those that teach nothing."""
+    target: Float[Array, "B V"]
+    counts: Float[Array, "B V"]
+    """1 for values that were active and had somebody allocated, 0 for those that teach nothing."""
 
 
 def actor_batch(
@@ -116,49 +135,62 @@ def actor_batch(
     target_params: Params,
     networks: ActorNetworks,
     view_of: Callable[[Any], View],
+    key: PRNGKeyArray,
     window: Step,
+    decided: Any,
+    *,
     gamma: float,
     reward_scale: float,
 ) -> ActorBatch:
     """Double Q-learning: the live network chooses the next actions, the target network values them.
 
-    The next state is valued under the same allocation as the first.
+    The next state is valued under the same allocation as the first. `decided` are the states in which the allocations
+    of the window were decided on.
     """
+    look_key, live_key, target_key = jax.random.split(key, 3)
     returns = n_step_returns(window, gamma)
-    first = jax.tree.map(lambda leaf: leaf[0], window)
-    last = jax.tree.map(lambda leaf: leaf[returns.steps, jnp.arange(leaf.shape[1])], window)
-    allocation = first.allocation.astype(jnp.int32)
-    view, later = view_of(first.state), view_of(last.state)
+    first, first_decided = jax.tree.map(lambda leaf: leaf[0], (window, decided))
+    last, last_decided = jax.tree.map(lambda leaf: leaf[returns.steps, jnp.arange(leaf.shape[1])], (window, decided))
+    allocation, last_action = first.allocation.astype(jnp.int32), last.last_action.astype(jnp.int32)
+    view, later, advised = view_of(first.state), view_of(last.state), view_of(last_decided)
 
-    last_action = last.last_action.astype(jnp.int32)
-    available = networks.available(later, allocation)
-    best = greedy(networks.utilities(params, later, allocation, last_action), available)
-    later_values = networks.utilities(target_params, later, allocation, last_action)
-    mixed = networks.mix(target_params, take(later_values, best), later, allocation)
-    bootstrap = networks.head.value(target_params["head"], mixed)
-    goes_on = later.active & ~returns.ended[:, None]
-    target = reward_scale * returns.rewards + jnp.where(goes_on, gamma ** returns.steps[:, None] * bootstrap, 0)
+    sight = networks.look(look_key, later, allocation)
+    strategy = networks.advise(params, live_key, advised)
+    available = networks.scope.available(later, allocation)
+    best = greedy(networks.utilities(params, sight, last_action, strategy), available)
+    strategy = networks.advise(target_params, target_key, advised)
+    later_values = networks.utilities(target_params, sight, last_action, strategy)
+    bootstrap = networks.head.value(target_params["head"], networks.mix(target_params, take(later_values, best), sight))
+    goes_on = networks.scope.active(later) & ~returns.ended[:, None]
+    discount = networks.spread(goes_on * gamma ** returns.steps[:, None], sight)
+    target = reward_scale * networks.spread(returns.rewards, sight) + discount * bootstrap
 
-    attended = jnp.any(allocation_matrix(allocation, view.active.shape[-1]) > 0, axis=-2)
-    counts = view.active & attended & (returns.steps > 0)[:, None]
+    attended = jnp.any(sight.members > 0, axis=-2)
+    counts = networks.scope.active(view) & attended & (returns.steps > 0)[:, None]
     return ActorBatch(
         view=view,
+        decided=view_of(first_decided),
         allocation=allocation,
         last_action=first.last_action.astype(jnp.int32),
         action=first.action.astype(jnp.int32),
         target=jax.lax.stop_gradient(target),
-        counts=counts.astype(jnp.float32),
+        counts=networks.spread(counts.astype(jnp.float32), sight),
     )
 
 
-def qmix_loss(
-    params: Params, networks: ActorNetworks, batch: ActorBatch
-) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """Mean squared TD error over the subtasks that count."""
-    values = networks.utilities(params, batch.view, batch.allocation, batch.last_action)
-    mixed = networks.mix(params, take(values, batch.action), batch.view, batch.allocation)
+def td_loss(params: Params, networks: ActorNetworks, batch: ActorBatch, mixed: Float[Array, "B V"]) -> Float[Array, ""]:
+    """Mean squared TD error over the values that count."""
     error = networks.head.error(params["head"], mixed, batch.target)
-    total = jnp.maximum(jnp.sum(batch.counts), 1)
-    loss = jnp.sum(batch.counts * error**2) / total
+    return jnp.sum(batch.counts * error**2) / jnp.maximum(jnp.sum(batch.counts), 1)
+
+
+def qmix_loss(
+    params: Params, networks: ActorNetworks, batch: ActorBatch, sight: Sight, strategy: Strategy = None
+) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+    """The loss of attention QMIX."""
+    values = networks.utilities(params, sight, batch.last_action, strategy)
+    mixed = networks.mix(params, take(values, batch.action), sight)
+    loss = td_loss(params, networks, batch, mixed)
     value = networks.head.value(params["head"], mixed)
-    return loss, {"actor_loss": loss, "actor_value": jnp.sum(batch.counts * value) / total}
+    mean_value = jnp.sum(batch.counts * value) / jnp.maximum(jnp.sum(batch.counts), 1)
+    return loss, {"actor_loss": loss, "actor_value": mean_value}

@@ -9,7 +9,8 @@ from jaxtyping import Array, Bool, Float
 class MultiHead(nn.Module):
     """Multi-head attention; the first rows of the inputs are the queries, as many as the mask has.
 
-    Relations, where there are any, add to keys and values. A row with nothing to attend to yields zeros.
+    Relations, where there are any, add to keys and values. A row with nothing to attend to yields zeros. Several masks
+    for the same inputs may be given along a leading axis of which inputs have one.
     """
 
     width: int
@@ -18,10 +19,10 @@ class MultiHead(nn.Module):
     @nn.compact
     def __call__(
         self,
-        inputs: Float[Array, "*b E W"],
-        attends: Bool[Array, "*b Q E"],
-        relations: Float[Array, "*b Q E R"] | None = None,
-    ) -> Float[Array, "*b Q H"]:
+        inputs: Float[Array, "*#b E W"],
+        attends: Bool[Array, "*#b Q E"],
+        relations: Float[Array, "*#b Q E R"] | None = None,
+    ) -> Float[Array, "*#b Q H"]:
         size = self.width // self.heads
 
         def project(name: str, array: Array) -> Array:
@@ -51,19 +52,20 @@ class Attention(nn.Module):
     @nn.compact
     def __call__(
         self,
-        features: Float[Array, "*b E F"],
-        relations: Float[Array, "*b A E R"],
-        attends: Bool[Array, "*b A E"],
-    ) -> Float[Array, "*b A H"]:
+        features: Float[Array, "*#b E F"],
+        relations: Float[Array, "*#b A E R"],
+        attends: Bool[Array, "*#b A E"],
+    ) -> Float[Array, "*#b A H"]:
         inputs = nn.relu(nn.Dense(self.width)(features))
         return MultiHead(self.width, self.heads)(inputs, attends, relations if self.use_relations else None)
 
 
 class Pooling(nn.Module):
-    """Next to an agent's own features: sums over its subtask's things, and over the team mates there.
+    """Next to an agent's own features: sums over the things it attends to, and over the team mates.
 
-    Things come with their relations to the agent, team mates without. Only the first `things` an agent attends to
-    are looked at: with as many as a subtask can have nothing is lost, and most pairs need never be computed.
+    Each is seen together with the agent's own features; things come with their relations to the agent, team mates
+    without. Only the first `things` an agent attends to are looked at: with as many as it can see nothing is lost,
+    and most pairs need never be computed.
     """
 
     width: int
@@ -77,19 +79,23 @@ class Pooling(nn.Module):
         attends: Bool[Array, "*b A E"],
     ) -> Float[Array, "*b A H"]:
         agents = attends.shape[-2]
+        mine = features[..., :agents, :]
+
+        def pairs(name: str, others: Float[Array, "*b n K W"]) -> Float[Array, "*b A K H"]:
+            own = nn.Dense(self.width, use_bias=False, name=f"own_to_{name}")(mine)
+            return nn.relu(nn.Dense(self.width, name=name)(others) + own[..., None, :])
+
         found, at = jax.lax.top_k(attends[..., agents:].astype(jnp.float32), self.things)
         near = jnp.take_along_axis(relations[..., agents:, :], at[..., None], axis=-2)
         things = jnp.take_along_axis(features[..., None, agents:, :], at[..., None], axis=-2)
-        pair = nn.relu(nn.Dense(self.width, name="thing")(jnp.concatenate([things, near], axis=-1)))
-        of_things = jnp.sum(found[..., None] * pair, axis=-2)
-        mates = nn.relu(nn.Dense(self.width, name="mate")(features[..., :agents, :]))
-        of_mates = attends[..., :agents].astype(mates.dtype) @ mates
-        own = nn.relu(nn.Dense(self.width, name="own")(features[..., :agents, :]))
+        of_things = jnp.sum(found[..., None] * pairs("thing", jnp.concatenate([things, near], axis=-1)), axis=-2)
+        of_mates = jnp.sum(attends[..., :agents, None] * pairs("mate", mine[..., None, :, :]), axis=-2)
+        own = nn.relu(nn.Dense(self.width, name="own")(mine))
         normal = nn.LayerNorm(name="norm")(jnp.concatenate([own, of_things, of_mates], axis=-1))
         return nn.Dense(self.width, name="output")(normal)
 
 
-def masked_softmax(logits: Float[Array, "*n"], mask: Bool[Array, "*m"]) -> Float[Array, "*n"]:
+def masked_softmax(logits: Float[Array, "*#n"], mask: Bool[Array, "*#n"]) -> Float[Array, "*#n"]:
     """Softmax over the last axis among what the mask allows; zeros where it allows nothing."""
     logits = jnp.where(mask, logits, -jnp.inf)
     highest = jnp.max(logits, axis=-1, keepdims=True, initial=-1e9)

@@ -26,3 +26,9 @@ def same_subtask(view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b 
     subtask = subtask_of_entities(view, allocation)
     shared = (allocation[..., :, None] == subtask[..., None, :]) & (allocation[..., :, None] >= 0)
     return shared & view.visible & view.present[..., None, :]
+
+
+def all_visible(view: View) -> Bool[Array, "*b A E"]:
+    """No mask: a present agent attends to whatever is visible and present."""
+    agents = view.visible.shape[-2]
+    return view.visible & view.present[..., None, :] & view.present[..., :agents, None]

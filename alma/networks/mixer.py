@@ -1,4 +1,8 @@
-"""Mixers: the value of a subtask from the utilities of the agents allocated to it."""
+"""Mixers: values of subtasks from the utilities of the agents allocated to them.
+
+A mixer takes utilities under G masks at once: one in plain learning, two where agents imagine to be in groups
+(REFIL). `members` says which agents each of K values is made of.
+"""
 
 from typing import Literal
 
@@ -7,28 +11,44 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from alma.networks.attention import Attention
-from alma.task import View
+from alma.networks.scope import Sight
 
 
-class Sum(nn.Module):
+class Mixer(nn.Module):
+    """What all mixers have in common: they learn one value for each of K sets of agents."""
+
+    def spread(self, quantities: Float[Array, "*b K"], members: Float[Array, "*b A K"]) -> Float[Array, "*b V"]:
+        """What is known of the K sets, for each of the V values that are learned."""
+        return quantities
+
+
+class Sum(Mixer):
     """VDN: a subtask is worth the sum of its agents' utilities."""
 
     @nn.compact
     def __call__(
-        self,
-        utilities: Float[Array, "*b A"],
-        view: View,
-        attends: Bool[Array, "*b A E"],
-        members: Float[Array, "*b A M"],
-    ) -> Float[Array, "*b M"]:
-        return jnp.einsum("...a,...am->...m", utilities, members)
+        self, utilities: Float[Array, "*b G A"], sight: Sight, groups: Bool[Array, "*b G A E"]
+    ) -> Float[Array, "*b K"]:
+        return jnp.einsum("...ga,...ak->...k", utilities, sight.members)
 
 
-class Qmix(nn.Module):
+class Independent(Mixer):
+    """No mixing: every agent learns by itself what its subtask will bring."""
+
+    def spread(self, quantities: Float[Array, "*b K"], members: Float[Array, "*b A K"]) -> Float[Array, "*b A"]:
+        return jnp.einsum("...k,...ak->...a", quantities, members)
+
+    @nn.compact
+    def __call__(
+        self, utilities: Float[Array, "*b 1 A"], sight: Sight, groups: Bool[Array, "*b 1 A E"]
+    ) -> Float[Array, "*b A"]:
+        return utilities[..., 0, :] * jnp.any(sight.members > 0, axis=-1)
+
+
+class Qmix(Mixer):
     """QMIX with hypernetworks that attend over entities; monotonic in every utility.
 
-    `members` says which agents each output mixes: one output a subtask, weights of other agents zero.
-    Means are over all agent slots.
+    Weights of agents that are no members are zero. Means are over all agent slots.
     """
 
     width: int = 32
@@ -39,24 +59,24 @@ class Qmix(nn.Module):
 
     @nn.compact
     def __call__(
-        self,
-        utilities: Float[Array, "*b A"],
-        view: View,
-        attends: Bool[Array, "*b A E"],
-        members: Float[Array, "*b A M"],
-    ) -> Float[Array, "*b M"]:
-        def hypernetwork(name: str) -> Float[Array, "*b A W"]:
+        self, utilities: Float[Array, "*b G A"], sight: Sight, groups: Bool[Array, "*b G A E"]
+    ) -> Float[Array, "*b K"]:
+        view, attends, members = sight
+
+        def hypernetwork(name: str, masks: Bool[Array, "*b G A E"]) -> Float[Array, "*b G A W"]:
             trunk = Attention(self.hyper_width, self.heads, self.use_relations, name=f"{name}_trunk")
-            return nn.Dense(self.width, name=name)(trunk(view.entities, view.relations, attends))
+            attended = trunk(view.entities[..., None, :, :], view.relations[..., None, :, :, :], masks)
+            return nn.Dense(self.width, name=name)(attended)
 
-        def mean_of_members(rows: Float[Array, "*b A W"]) -> Float[Array, "*b M W"]:
-            return jnp.einsum("...aw,...am->...mw", rows, members) / rows.shape[-2]
+        def mean_of_members(name: str) -> Float[Array, "*b K W"]:
+            rows = hypernetwork(name, attends[..., None, :, :])[..., 0, :, :]
+            return jnp.einsum("...aw,...ak->...kw", rows, members) / rows.shape[-2]
 
-        first = self._positive(hypernetwork("first"))
-        final = self._positive(mean_of_members(hypernetwork("final")))
-        bias = mean_of_members(hypernetwork("bias"))
-        value = jnp.mean(mean_of_members(hypernetwork("value")), axis=-1)
-        hidden = nn.elu(jnp.einsum("...a,...aw,...am->...mw", utilities, first, members) + bias)
+        first = self._positive(hypernetwork("first", groups))
+        final = self._positive(mean_of_members("final"))
+        bias = mean_of_members("bias")
+        value = jnp.mean(mean_of_members("value"), axis=-1)
+        hidden = nn.elu(jnp.einsum("...ga,...gaw,...ak->...kw", utilities, first, members) + bias)
         return jnp.sum(hidden * final, axis=-1) + value
 
     def _positive(self, weights: Array) -> Array:

@@ -18,14 +18,25 @@ class Utility(nn.Module):
 
     @nn.compact
     def __call__(
-        self, view: View, attends: Bool[Array, "*b A E"], last_action: Int[Array, "*b A"]
+        self,
+        view: View,
+        attends: Bool[Array, "*b A E"],
+        last_action: Int[Array, "*b A"],
+        strategy: Float[Array, "*b A H"] | None = None,
     ) -> Float[Array, "*b A U"]:
-        agents, entities = attends.shape[-2:]
-        # What an agent did last is a feature of its own; -1 (nothing yet) gives zeros.
-        last = jax.nn.one_hot(last_action, self.actions)
-        rest = [(0, 0)] * (last.ndim - 2) + [(0, entities - agents), (0, 0)]
-        features = jnp.concatenate([view.entities, jnp.pad(last, rest)], axis=-1)
+        # What an agent did last is a feature of its own.
+        features = with_actions(view, last_action, self.actions)
         hidden = nn.relu(self.trunk(features, view.relations, attends))
         hidden = nn.relu(nn.Dense(self.hidden)(hidden))
+        if strategy is not None:
+            hidden += strategy
         values = nn.Dense(self.actions)(hidden)
-        return jnp.where(view.present[..., :agents, None], values, 0)
+        return jnp.where(view.present[..., : attends.shape[-2], None], values, 0)
+
+
+def with_actions(view: View, actions: Int[Array, "*b A"], count: int) -> Float[Array, "*b E W"]:
+    """Features with an action of each agent appended, one-hot; zeros for non-agents, and for -1."""
+    chosen = jax.nn.one_hot(actions, count)
+    rest = view.entities.shape[-2] - actions.shape[-1]
+    padding = [(0, 0)] * (chosen.ndim - 2) + [(0, rest), (0, 0)]
+    return jnp.concatenate([view.entities, jnp.pad(chosen, padding)], axis=-1)

@@ -6,10 +6,13 @@ import pytest
 
 import alma
 from alma.learning.actors import Actors, Wildness
+from alma.networks.scope import Masked
 from alma.presets import ActorNetworkOptions, ActorOptions
+from alma.rollout import Situation
 
 TASK = alma.make("save-the-city", agents=2)
-ACTORS = Actors(TASK.spec, ActorOptions(networks=ActorNetworkOptions(width=8, hidden=8)))
+OPTIONS = ActorOptions(networks=ActorNetworkOptions(width=8, hidden=8))
+ACTORS = Actors(TASK.spec, OPTIONS, Masked(TASK.spec), period=5)
 ENVIRONMENTS, STEPS = 256, 120
 
 
@@ -24,7 +27,9 @@ def explore():
     @jax.jit
     def play(share, persistence):
         def step(carry, key):
-            acted = ACTORS.act(params, key, view, allocation, *carry, Wildness(share, persistence))
+            last_action, wild = carry
+            situations = Situation(state, view, allocation, last_action)
+            acted = ACTORS.act(params, key, situations, wild, Wildness(share, persistence))
             return acted, acted
 
         begun = allocation - 1, jnp.zeros((ENVIRONMENTS, 2), bool)

@@ -22,9 +22,10 @@ def window(rewards, allocations, terminated=(), truncated=()):
         allocation=jnp.asarray(allocations).reshape(length, 1, 1),
         last_action=jnp.zeros((length, 1, 1), int),
         action=jnp.zeros((length, 1, 1), int),
-        subtask_rewards=jnp.asarray(rewards, jnp.float32).reshape(length, 1, 1),
+        rewards=jnp.asarray(rewards, jnp.float32).reshape(length, 1, 1),
         terminated=flags(terminated),
         truncated=flags(truncated),
+        since_decision=jnp.zeros((length, 1), int),
     )
 
 

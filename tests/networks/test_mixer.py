@@ -7,23 +7,31 @@ import pytest
 from views import random_view, select_entities
 
 from alma.networks.masks import allocation_matrix, same_subtask
-from alma.networks.mixer import Qmix, Sum
+from alma.networks.mixer import Independent, Qmix, Sum
+from alma.networks.scope import Sight
 
 VIEW = random_view()
 ALLOCATION = jnp.asarray([0, 1, 0])
 UTILITIES = jnp.asarray([0.5, -1.0, 2.0])
 
 
+def see(view=VIEW, allocation=ALLOCATION):
+    return Sight(view, same_subtask(view, allocation), allocation_matrix(allocation, 3))
+
+
 @pytest.fixture(scope="module", params=["sum", "softmax", "absolute"])
-def mix(request):
-    mixer = Sum() if request.param == "sum" else Qmix(4, 8, 2, weights=request.param)
+def mixer(request):
+    network = Sum() if request.param == "sum" else Qmix(4, 8, 2, weights=request.param)
+    return network, network.init(jax.random.key(1), UTILITIES[None], see(), see().attends[None])
 
-    def arguments(utilities, view, allocation):
-        return utilities, view, same_subtask(view, allocation), allocation_matrix(allocation, 3)
 
-    params = mixer.init(jax.random.key(1), *arguments(UTILITIES, VIEW, ALLOCATION))
-    apply = jax.jit(lambda *given: mixer.apply(params, *arguments(*given)))
-    return lambda utilities=UTILITIES, view=VIEW, allocation=ALLOCATION: np.asarray(apply(utilities, view, allocation))
+@pytest.fixture(scope="module")
+def mix(mixer):
+    network, params = mixer
+    apply = jax.jit(lambda utilities, sight: network.apply(params, utilities[None], sight, sight.attends[None]))
+    return lambda utilities=UTILITIES, view=VIEW, allocation=ALLOCATION: np.asarray(
+        apply(utilities, see(view, allocation))
+    )
 
 
 def test_more_utility_never_makes_a_subtask_worth_less(mix):
@@ -56,7 +64,35 @@ def test_permuting_agents_changes_nothing(mix):
     np.testing.assert_allclose(mix(UTILITIES[order], permuted, ALLOCATION[order]), mix(), atol=1e-5)
 
 
+def test_a_group_without_utility_changes_nothing(mixer, mix):
+    """Agents that imagine groups are mixed as if there were twice as many of them."""
+    network, params = mixer
+    sight = see()
+    twice = jnp.stack([UTILITIES, jnp.zeros(3)])
+    groups = jnp.stack([sight.attends, ~sight.attends])
+    np.testing.assert_allclose(network.apply(params, twice, sight, groups), mix(), atol=1e-5)
+
+
+def test_weights_of_a_group_are_made_under_its_mask():
+    sight, network = see(), Qmix(4, 8, 2)
+    params = network.init(jax.random.key(1), UTILITIES[None], sight, sight.attends[None])
+    groups = sight.attends[None]
+    whole = network.apply(params, UTILITIES[None], sight, groups)
+    narrow = network.apply(params, UTILITIES[None], sight, groups & (jnp.arange(7) < 3))
+    assert not np.allclose(whole[:2], narrow[:2])
+    nothing = jnp.zeros((1, 3))
+    unchanged = network.apply(params, nothing, sight, groups & (jnp.arange(7) < 3))
+    np.testing.assert_allclose(network.apply(params, nothing, sight, groups), unchanged, atol=1e-6)
+
+
 def test_sum_by_hand():
-    members = allocation_matrix(ALLOCATION, 3)
-    mixed = Sum().apply({}, UTILITIES, VIEW, same_subtask(VIEW, ALLOCATION), members)
+    mixed = Sum().apply({}, UTILITIES[None], see(), see().attends[None])
     assert mixed.tolist() == [2.5, -1.0, 0.0]
+    twice = Sum().apply({}, jnp.stack([UTILITIES, 10 * UTILITIES]), see(), see().attends[None].repeat(2, axis=0))
+    assert twice.tolist() == [27.5, -11.0, 0.0]
+
+
+def test_independent_agents_by_hand():
+    mixer, sight = Independent(), see(allocation=jnp.asarray([0, -1, 1]))
+    assert mixer.apply({}, UTILITIES[None], sight, sight.attends[None]).tolist() == [0.5, 0.0, 2.0]
+    assert mixer.spread(jnp.asarray([5.0, 7.0, 9.0]), sight.members).tolist() == [5.0, 0.0, 7.0]

@@ -1,0 +1,39 @@
+"""REFIL: agents imagine that only some of the others are there, and learn what their values would be made of."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from alma.learning.qmix import ActorBatch, ActorNetworks, Params, Strategy, take, td_loss
+from alma.networks.scope import Sight
+
+
+def imagine_groups(key: PRNGKeyArray, windows: int, agents: int, entities: int) -> Bool[Array, "B 2 A E"]:
+    """Split entities into two groups, differently in every window: who is in an agent's own, and who in the other.
+
+    How likely an entity is in the first is drawn for every window.
+    """
+    chance_key, group_key = jax.random.split(key)
+    chance = jax.random.uniform(chance_key, (windows, 1))
+    in_first = jax.random.uniform(group_key, (windows, entities)) < chance
+    within = in_first[:, :agents, None] == in_first[:, None, :]
+    return jnp.stack([within, ~within], axis=1)
+
+
+def refil_loss(
+    params: Params,
+    networks: ActorNetworks,
+    batch: ActorBatch,
+    sight: Sight,
+    groups: Bool[Array, "B 2 A E"],
+    strategy: Strategy = None,
+) -> Float[Array, ""]:
+    """The TD error of values mixed from utilities within groups and across them, towards the same targets."""
+    masks = sight.attends[:, None] & groups
+
+    def utilities(attends: Bool[Array, "B A E"]) -> Float[Array, "B A"]:
+        values = networks.utilities(params, sight._replace(attends=attends), batch.last_action, strategy)
+        return take(values, batch.action)
+
+    chosen = jax.vmap(utilities, in_axes=1, out_axes=1)(masks)
+    return td_loss(params, networks, batch, networks.mix_groups(params, chosen, sight, masks))

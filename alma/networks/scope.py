@@ -1,0 +1,111 @@
+"""What an allocation means to actors: what they look at, which values they learn, and from which rewards.
+
+Masked, labelled and flat actors are the same networks; they differ in the masks and inputs made here.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from alma.networks.masks import all_visible, allocation_matrix, same_subtask
+from alma.task import Outcome, TaskSpec, View, available_under, subtask_of_entities
+
+
+class Sight(NamedTuple):
+    """A situation as the networks of actors get it. K values are learned."""
+
+    view: View
+    attends: Bool[Array, "*b A E"]
+    members: Float[Array, "*b A K"]
+    """Which agents make up each value."""
+
+
+@runtime_checkable
+class Scope(Protocol):
+    """How actors take an allocation."""
+
+    @property
+    def things(self) -> int:
+        """The most non-agent entities an agent can see."""
+
+    def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
+        """What networks are given."""
+
+    def active(self, view: View) -> Bool[Array, "*b K"]:
+        """Values there still is something to learn of."""
+
+    def rewards(self, outcome: Outcome) -> Float[Array, "*b K"]:
+        """What each value adds up."""
+
+    def available(self, view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A U"]:
+        """Actions that may be taken."""
+
+
+@dataclass(frozen=True)
+class Masked:
+    """ALMA's: agents see their own subtask and nothing else, and learn its value from its reward."""
+
+    spec: TaskSpec
+
+    @property
+    def things(self) -> int:
+        return self.spec.things_per_subtask
+
+    def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
+        return Sight(view, same_subtask(view, allocation), allocation_matrix(allocation, self.spec.subtasks))
+
+    def active(self, view: View) -> Bool[Array, "*b M"]:
+        return view.active
+
+    def rewards(self, outcome: Outcome) -> Float[Array, "*b M"]:
+        return outcome.subtask_rewards
+
+    def available(self, view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A U"]:
+        """Those aimed at other subtasks are ruled out where the task says so."""
+        return available_under(view, allocation) if self.spec.mask_subtask_actions else view.available
+
+
+@dataclass(frozen=True)
+class Labelled(Masked):
+    """The ablation without masks: agents see everything, each entity labelled with its subtask.
+
+    Labels go through a permutation that is drawn anew every time, so that no subtask's number is special. They are
+    one-hot features: a linear layer makes embeddings of them.
+    """
+
+    @property
+    def things(self) -> int:
+        return self.spec.entities - self.spec.agents
+
+    def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
+        order = jax.random.permutation(key, self.spec.subtasks)
+        labels = allocation_matrix(subtask_of_entities(view, allocation), self.spec.subtasks)[..., order]
+        labelled = replace(view, entities=jnp.concatenate([view.entities, labels], axis=-1))
+        return Sight(labelled, all_visible(view), allocation_matrix(allocation, self.spec.subtasks))
+
+
+@dataclass(frozen=True)
+class Flat:
+    """No subtasks: all agents see everything and learn one value from the global reward."""
+
+    spec: TaskSpec
+
+    @property
+    def things(self) -> int:
+        return self.spec.entities - self.spec.agents
+
+    def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
+        members = view.present[..., : self.spec.agents, None].astype(jnp.float32)
+        return Sight(view, all_visible(view), members)
+
+    def active(self, view: View) -> Bool[Array, "*b 1"]:
+        return jnp.ones((*view.active.shape[:-1], 1), bool)
+
+    def rewards(self, outcome: Outcome) -> Float[Array, "*b 1"]:
+        return outcome.reward[..., None]
+
+    def available(self, view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A U"]:
+        return view.available

@@ -1,0 +1,143 @@
+"""Masked, labelled and flat actors: what each sees, and that they are one network."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from views import ACTIONS, AGENTS, FEATURES, RELATIONS, SUBTASKS, THINGS, random_view, rename_subtasks, without
+
+from alma import NOBODY, Outcome, TaskSpec
+from alma.learning.actors import make_networks
+from alma.learning.qmix import greedy
+from alma.networks.scope import Flat, Labelled, Masked
+from alma.presets import ActorNetworkOptions, ActorOptions
+
+SPEC = TaskSpec(
+    name="random",
+    agents=AGENTS,
+    entities=AGENTS + THINGS,
+    subtasks=SUBTASKS,
+    actions=tuple("abcd"),
+    features=tuple("fghij"),
+    relations=tuple("rs"),
+    max_steps=10,
+    mask_subtask_actions=True,
+)
+ALLOCATION = jnp.asarray([0, 1, 0])
+LAST = jnp.asarray([1, -1, 3])
+VIEW = random_view()
+KEY = jax.random.key(0)
+OUTCOME = Outcome(
+    reward=jnp.float32(5),
+    subtask_rewards=jnp.asarray([1.0, 2.0, 2.0]),
+    terminated=jnp.asarray(False),
+    truncated=jnp.asarray(False),
+    finished=jnp.zeros(3, bool),
+    success=jnp.asarray(False),
+    metrics={},
+)
+
+
+def options(trunk):
+    return ActorOptions(networks=ActorNetworkOptions(trunk=trunk, width=8, heads=2, hidden=8, mixer="qmix"))
+
+
+@pytest.fixture(params=["pooling", "attention"])
+def networks_of(request):
+    return lambda scope: make_networks(SPEC, options(request.param), scope)
+
+
+def values(networks, params, view=VIEW, allocation=ALLOCATION, key=KEY):
+    """Utilities, and the mixed value of the greedy actions."""
+    sight = networks.look(key, view, allocation)
+    utilities = networks.utilities(params, sight, LAST)
+    return np.asarray(utilities), np.asarray(networks.mix(params, utilities.max(axis=-1), sight))
+
+
+def test_flat_is_one_subtask_that_holds_everything(networks_of):
+    flat, masked = networks_of(Flat(SPEC)), networks_of(Masked(replace(SPEC, subtasks=1)))
+    whole = replace(VIEW, subtask=jnp.where(jnp.arange(7) < 3, NOBODY, 0), active=jnp.ones(1, bool))
+    together = jnp.zeros(3, int)
+    params = flat.init(KEY, VIEW, ALLOCATION)
+    for one, other in zip(values(flat, params), values(masked, params, whole, together), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert flat.scope.rewards(OUTCOME).tolist() == [5]
+    assert flat.scope.active(VIEW).tolist() == [True]
+
+
+def test_to_flat_actors_an_allocation_means_nothing(networks_of):
+    flat = networks_of(Flat(SPEC))
+    params = flat.init(KEY, VIEW, ALLOCATION)
+    nobody = jnp.full(3, NOBODY)
+    for one, other in zip(values(flat, params), values(flat, params, allocation=nobody), strict=True):
+        np.testing.assert_array_equal(one, other)
+    renamed = rename_subtasks(VIEW, [2, 0, 1])
+    np.testing.assert_array_equal(values(flat, params, renamed)[0], values(flat, params)[0])
+
+
+def test_labelled_actors_see_everything_and_know_their_subtask(networks_of):
+    labelled = networks_of(Labelled(SPEC))
+    params = labelled.init(KEY, VIEW, ALLOCATION)
+    before = values(labelled, params)[0]
+    elsewhere = replace(VIEW, entities=VIEW.entities.at[4].add(3.0))
+    assert not np.allclose(values(labelled, params, elsewhere)[0][0], before[0])
+    assert not np.allclose(values(labelled, params, allocation=jnp.asarray([1, 1, 0]))[0][0], before[0])
+
+
+def test_labels_are_permuted_so_that_numbers_mean_nothing(networks_of):
+    """Renaming subtasks is the same as drawing another permutation of their labels."""
+    labelled = networks_of(Labelled(SPEC))
+    params = labelled.init(KEY, VIEW, ALLOCATION)
+    order = [2, 0, 1]
+    renamed, moved = rename_subtasks(VIEW, order), jnp.argsort(jnp.asarray(order))[ALLOCATION]
+
+    def outcomes(view, allocation):
+        keys = [jax.random.key(i) for i in range(40)]
+        return {tuple(values(labelled, params, view, allocation, key)[0].round(4).ravel().tolist()) for key in keys}
+
+    plain = outcomes(VIEW, ALLOCATION)
+    assert len(plain) == 6, "one for every permutation of three subtasks"
+    np.testing.assert_allclose(sorted(outcomes(renamed, moved)), sorted(plain), atol=2e-4)
+
+
+def test_masked_actors_see_their_own_subtask():
+    sight = Masked(SPEC).look(KEY, VIEW, ALLOCATION)
+    # Agents 0 and 2 and the things 3 and 6 make up subtask 0.
+    assert sight.attends[0].tolist() == [True, False, True, True, False, False, True]
+    assert sight.members.tolist() == [[1, 0, 0], [0, 1, 0], [1, 0, 0]]
+    assert Masked(SPEC).rewards(OUTCOME).tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize("scope", [Labelled, Flat])
+def test_who_sees_everything_does_not_see_the_absent(scope):
+    attends = scope(SPEC).look(KEY, without(VIEW, 1), jnp.asarray([0, NOBODY, 0])).attends
+    assert not attends[1].any()
+    assert not attends[:, 1].any()
+    assert attends[0].sum() == attends[2].sum() == 6
+
+
+@pytest.mark.parametrize(("scope", "expected"), [(Masked, [2, 3]), (Labelled, [2, 3]), (Flat, [1, 2, 3])])
+def test_actions_aimed_elsewhere_are_ruled_out_where_subtasks_count(scope, expected):
+    # Agent 0 works on subtask 0; thing 4 is of subtask 1, thing 3 of subtask 0.
+    view = replace(
+        VIEW,
+        available=jnp.ones((3, ACTIONS), bool).at[:, 0].set(False),
+        target=jnp.full((3, ACTIONS), -1).at[:, 1].set(4).at[:, 2].set(3),
+    )
+    available = scope(SPEC).available(view, ALLOCATION)
+    assert np.flatnonzero(available[0]).tolist() == expected
+    best = greedy(jnp.broadcast_to(jnp.asarray([9.0, 5.0, 3.0, 1.0]), (3, 4)), available)
+    assert int(best[0]) == expected[0]
+
+
+def test_labels_are_features():
+    sight = Labelled(SPEC).look(KEY, VIEW, ALLOCATION)
+    assert sight.view.entities.shape == (7, FEATURES + SUBTASKS)
+    assert sight.view.relations.shape[-1] == RELATIONS
+    labels = np.asarray(sight.view.entities[:, FEATURES:])
+    assert (labels.sum(axis=1) == 1).all()
+    same = labels @ labels.T
+    subtask = np.array([0, 1, 0, 0, 1, 2, 0])
+    np.testing.assert_array_equal(same, subtask[:, None] == subtask)

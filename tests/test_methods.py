@@ -1,0 +1,174 @@
+"""Every method, from its name to what it learns."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from doors import SMALL, Doors
+
+from alma import replay
+from alma.evaluation import begin, play_episodes, play_step
+from alma.learning.actors import Actors
+from alma.learning.allocators import LearnedAllocator
+from alma.learning.aql import allocator_batch, aql_loss
+from alma.learning.qmix import actor_batch
+from alma.methods import METHODS, Method, find_method, learned
+from alma.networks.scope import Masked
+from alma.presets import ActorNetworkOptions, with_actors
+from alma.trainer import Trainer, compile_chunk
+
+MINE = Method("my own", Masked, learned)
+NOT_A_METHOD = "words"
+
+
+def success(trainer, state):
+    return play_episodes(trainer.task, trainer.players(state), 512, parallel=512).success.mean()
+
+
+def train(method, options=SMALL):
+    trainer = Trainer(Doors(), options, method)
+    state = trainer.init(jax.random.key(0))
+    before = success(trainer, state)
+    chunk = compile_chunk(trainer, 160)
+    for _ in range(4):
+        state, figures = chunk(state)
+    return before, success(trainer, state), figures
+
+
+@pytest.mark.parametrize("method", ["alma", "alma-no-mask", "heuristic", "flat", "copa"])
+def test_methods_learn_to_open_the_doors(method):
+    before, after, _ = train(method)
+    assert before < 0.5
+    assert after > 0.97
+
+
+def test_random_allocation_learns_as_far_as_it_can():
+    """An agent is sent to its own door with chance 1/2, and for sure once the other is open. So both open at once
+    with 1/4; one, and then the other, with 1/2; none, and then both, with 1/16."""
+    _, after, _ = train("random")
+    assert after == pytest.approx(13 / 16, abs=0.06)
+
+
+def test_imagined_groups_learn_too():
+    before, after, figures = train("alma", with_actors(SMALL, "refil", "doors"))
+    assert before < 0.5
+    assert after > 0.97
+    assert figures["imagined_loss"] > 0
+
+
+@pytest.mark.parametrize("mixer", ["qmix", "independent"])
+def test_every_mixer_learns(mixer):
+    networks = ActorNetworkOptions(width=32, hidden=32, hyper_width=32, mixer=mixer)
+    before, after, _ = train("heuristic", replace(SMALL, actors=replace(SMALL.actors, networks=networks)))
+    assert before < 0.5
+    assert after > 0.97
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def learning(request):
+    """A trainer with something in its replay, with all the networks that a method can have."""
+    networks = ActorNetworkOptions(width=8, heads=2, hidden=8, hyper_width=8, mixer="qmix")
+    actors = replace(SMALL.actors, imagination=0.5, networks=networks)
+    trainer = Trainer(Doors(), replace(SMALL, actors=actors), request.param)
+    play = jax.jit(lambda state: jax.lax.scan(lambda s, _: trainer.step(s), state, length=20)[0])
+    return trainer, play(trainer.init(jax.random.key(0)))
+
+
+def gradients_of(loss, level):
+    return jax.jit(jax.grad(loss, argnums=(0, 1)))(level.params, level.target)
+
+
+def assert_reached(live, target):
+    named = jax.tree_util.tree_leaves_with_path(live)
+    silent = [jax.tree_util.keystr(path) for path, leaf in named if not jnp.any(leaf != 0)]
+    assert not silent
+    assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(target))
+
+
+def test_gradients_reach_all_actors_and_no_target(learning):
+    trainer, state = learning
+    actors, key = trainer.actors, jax.random.key(1)
+    windows = replay.sample_windows(key, state.steps, actors.options.batch, 2, before=1)
+
+    def loss(params, target):
+        batch = actor_batch(params, target, actors.networks, trainer.views, key, *windows, gamma=0.9, reward_scale=1.0)
+        return actors.loss(params, key, batch)[0]
+
+    assert_reached(*gradients_of(loss, state.actors))
+
+
+def test_gradients_reach_all_of_an_allocator_and_no_target(learning):
+    trainer, state = learning
+    allocator, key = trainer.allocator, jax.random.key(1)
+    if not isinstance(allocator, LearnedAllocator):
+        assert not jax.tree.leaves(state.allocator.params)
+        return
+    decisions = replay.sample_decisions(key, state.decisions, 64, state.env_steps, 10_000)
+
+    def loss(params, target):
+        batch = allocator_batch(
+            params,
+            target,
+            allocator.networks,
+            trainer.views,
+            key,
+            decisions,
+            gamma=0.9,
+            reward_scale=1.0,
+            search=allocator.search,
+        )
+        return aql_loss(params, allocator.networks, batch, 0.01)[0]
+
+    assert_reached(*gradients_of(loss, state.allocator))
+
+
+def test_strategies_change_at_decision_points_only():
+    options = replace(SMALL, allocator=replace(SMALL.allocator, period=3))
+    trainer = Trainer(Doors(limit=8), options, "copa")
+    state = trainer.init(jax.random.key(0))
+
+    def body(state, _):
+        after, _ = trainer.step(state)
+        return after, (state.play, after.play)
+
+    _, (before, after) = jax.device_get(jax.jit(lambda s: jax.lax.scan(body, s, length=30))(state))
+    changed = (before.strategy != after.strategy).any(axis=(-1, -2))
+    # Where an episode ended, nothing tells any more whether its last step was a decision.
+    goes_on = after.deciding
+    np.testing.assert_array_equal(changed[goes_on], (after.since_decision == 1)[goes_on])
+    assert changed[goes_on].any()
+    assert not changed[goes_on].all()
+
+    players = trainer.players(state)
+    episodes = jax.vmap(lambda key: begin(trainer.task, players, key))(jax.random.split(jax.random.key(1), 32))
+    first, _ = jax.jit(lambda now: play_step(trainer.task, players, now))(episodes)
+    second, _ = jax.jit(lambda now: play_step(trainer.task, players, now))(first)
+    assert (first.strategy != episodes.strategy).any()
+    # Where no door opened at the first step, the second is no decision point.
+    quiet = ~first.state["open"].any(axis=-1)
+    assert quiet.any()
+    np.testing.assert_array_equal(second.strategy[quiet], first.strategy[quiet])
+
+
+def test_a_method_of_ones_own():
+    assert find_method("test_methods:MINE") is MINE
+    trainer = Trainer(Doors(), SMALL, "test_methods:MINE")
+    assert type(trainer.actors) is Actors
+    assert isinstance(trainer.allocator, LearnedAllocator)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("magic", "unknown method 'magic': choose from alma, alma-no-mask"),
+        ("flat:er", "the method 'flat' has no variants: write flat"),
+        ("nowhere:MINE", "cannot import the method"),
+        ("test_methods:YOURS", "cannot import the method"),
+        ("test_methods:NOT_A_METHOD", "must be an alma.methods.Method"),
+    ],
+)
+def test_unknown_methods_are_refused(name, message):
+    with pytest.raises(ValueError, match=message):
+        find_method(name)
