@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
+import jax
 import pytest
+from doors import SMALL, Doors
 
 from alma import registry
+from alma.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent
 SNIPPETS = [
@@ -21,3 +24,13 @@ def test_snippets_run(code, monkeypatch, capsys):
     if "import alma" not in code and "from alma" not in code:
         code = "import alma\n" + code
     exec(compile(code, "snippet", "exec"), {"__name__": "snippet"})
+
+
+@pytest.mark.parametrize("name", ["CALM", "TOGETHER"])
+def test_the_methods_of_ones_own_can_be_trained(name, tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "methods.md").read_text()
+    (tmp_path / "my_methods.py").write_text(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0])
+    monkeypatch.syspath_prepend(tmp_path)
+    trainer = Trainer(Doors(), SMALL, f"my_methods:{name}")
+    _, figures = jax.eval_shape(trainer.update, jax.eval_shape(trainer.init, jax.random.key(0)))
+    assert ("utility_size" in figures) == (name == "CALM")

@@ -1,0 +1,68 @@
+"""StarCraft base defence: armies attack a base from several sides; every army is a subtask."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from jaxtyping import PRNGKeyArray
+
+from alma.task import Actions, Allocation, Outcome, Task, TaskSpec, View
+from alma.tasks.starcraft import armies, heuristics
+from alma.tasks.starcraft import view as seeing
+from alma.tasks.starcraft.armies import State
+from alma.tasks.starcraft.rules import Rules
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["Rules", "StarCraft", "State"]
+
+
+@dataclass(frozen=True)
+class StarCraft(Task[State]):
+    """The paper's second environment, as a simulator of our own."""
+
+    rules: Rules = field(default_factory=Rules)
+
+    @property
+    def spec(self) -> TaskSpec:
+        return TaskSpec(
+            name="starcraft",
+            agents=self.rules.max_agents,
+            entities=self.rules.max_agents + self.rules.max_enemies,
+            subtasks=self.rules.max_armies,
+            actions=seeing.action_names(self.rules),
+            features=seeing.feature_names(self.rules),
+            relations=seeing.RELATIONS,
+            max_steps=self.rules.max_steps,
+            mask_subtask_actions=True,
+            max_things=self.rules.max_army_size,
+        )
+
+    def reset(self, key: PRNGKeyArray) -> State:
+        return armies.draw_battle(self.rules, key)
+
+    def step(self, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:
+        return armies.step(self.rules, key, state, actions)
+
+    def view(self, state: State) -> View:
+        return seeing.view(self.rules, state)
+
+    @property
+    def heuristics(self) -> Mapping[str, Callable[[State], Allocation]]:
+        return {
+            "matching": partial(heuristics.matching, self.rules),
+            "dynamic": partial(heuristics.dynamic, self.rules),
+            "matching-with-dead": partial(heuristics.matching, self.rules, count_dead=True),
+            "dynamic-with-dead": partial(heuristics.dynamic, self.rules, count_dead=True),
+        }
+
+    @property
+    def policies(self) -> Mapping[str, Callable[[PRNGKeyArray, State, Allocation], Actions]]:
+        return {"scripted": partial(heuristics.scripted_actions, self.rules)}
+
+    def draw(self, state: State, allocation: Allocation, caption: str = "") -> "Image":
+        from alma.tasks.starcraft import drawing  # only who draws needs the drawing library
+
+        return drawing.draw(self.rules, state, allocation, caption)

@@ -1,0 +1,79 @@
+"""Allocations by rule, and a scripted policy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int, PRNGKeyArray
+
+from alma.task import NOBODY, Actions, Allocation
+from alma.tasks.starcraft.armies import FIRST_TARGET, MOVES, STOP, State
+from alma.tasks.starcraft.rules import Rules
+from alma.tasks.starcraft.view import view
+
+
+def matching(rules: Rules, state: State, count_dead: bool = False) -> Allocation:
+    """Agents, one after the other, go where an enemy of their own type is still unclaimed; else where nobody is yet;
+    else where enemies outnumber us most."""
+    return _allocate(rules, state, jnp.zeros_like(state.attacking), count_dead)
+
+
+def dynamic(rules: Rules, state: State, count_dead: bool = False) -> Allocation:
+    """The same, armies that attack first."""
+    return _allocate(rules, state, state.attacking, count_dead)
+
+
+def _allocate(rules: Rules, state: State, urgent: Bool[Array, "M"], count_dead: bool) -> Allocation:
+    types, armies = len(rules.types), rules.max_armies
+    units, agents = state.units, state.agents
+    counted = (units.kind[agents:] >= 0) if count_dead else units.alive[agents:]
+    of_army = (state.army[:, None] == np.arange(armies)) & counted[:, None]
+    of_type = units.kind[agents:, None] == np.arange(types)
+    unclaimed = jnp.einsum("km,kt->mt", of_army.astype(jnp.int32), of_type.astype(jnp.int32))
+    enemies = jnp.sum(of_army, axis=0)
+
+    def send(carry: tuple[Int[Array, "M T"], Int[Array, "M"]], agent: Int[Array, ""]) -> tuple:
+        unclaimed, assigned = carry
+        kind = jnp.maximum(units.kind[agent], 0)
+        # The first that tells armies apart decides.
+        score = 1e6 * urgent + 1e4 * (unclaimed[:, kind] > 0) + 1e2 * (assigned == 0) + enemies - assigned
+        army = jnp.argmax(jnp.where(state.active, score, -jnp.inf))
+        goes = units.alive[agent] & jnp.any(state.active)
+        taken = (goes & (np.arange(armies) == army)).astype(jnp.int32)
+        claimed = taken[:, None] * (np.arange(types) == kind)
+        return (unclaimed - claimed, assigned + taken), jnp.where(goes, army, NOBODY)
+
+    _, chosen = jax.lax.scan(send, (unclaimed, jnp.zeros(armies, jnp.int32)), state.order)
+    return jnp.full(agents, NOBODY).at[state.order].set(chosen)
+
+
+def scripted_actions(rules: Rules, key: PRNGKeyArray, state: State, allocation: Allocation) -> Actions:
+    """Go for the army one was given, and shoot the weakest of it in range; heal the most damaged in range."""
+    seen, agents = view(rules, state), state.agents
+    units = state.units
+    army = jnp.asarray(allocation)
+    group = jnp.concatenate([army, state.army])
+    mine = (group[None, :] == army[:, None]) & (army[:, None] != NOBODY) & units.alive[None, :]
+    table = rules.table
+    kind = jnp.maximum(units.kind, 0)
+    heals = jnp.asarray(table.heals)[kind[:agents]] > 0
+
+    # Of targets in range, the weakest; of friends, the one that lacks most.
+    left = units.health + units.shield
+    lacks = jnp.asarray(table.health)[kind] - units.health
+    target = jnp.maximum(seen.target[:, FIRST_TARGET:], 0)
+    of_group = jnp.take_along_axis(mine, target, axis=1)
+    damaged = ~heals[:, None] | (lacks[target] > 0)
+    allowed = seen.available[:, FIRST_TARGET:] & of_group & damaged
+    weakest = jnp.argmin(jnp.where(allowed, jnp.where(heals[:, None], -lacks[target], left[target]), jnp.inf), axis=1)
+
+    # Nobody in range: walk towards the nearest of the army, healers towards the nearest friend.
+    follows = mine & (heals[:, None] == (np.arange(len(kind)) < agents)[None, :])
+    follows &= ~np.eye(agents, len(kind), dtype=bool)
+    offset = units.position[None, :, :] - units.position[:agents, None, :]
+    distance = jnp.sum(offset**2, axis=-1)
+    nearest = jnp.argmin(jnp.where(follows, distance, jnp.inf), axis=1)
+    way = jnp.take_along_axis(offset, nearest[:, None, None], axis=1)[:, 0]
+    gain = jnp.where(seen.available[:, 1:FIRST_TARGET], way @ MOVES.T, -jnp.inf)
+    walks = jnp.any(follows, axis=1) & (jnp.sum(way**2, axis=-1) > 1)
+    move = jnp.where(walks, 1 + jnp.argmax(gain, axis=1), STOP)
+    return jnp.where(jnp.any(allowed, axis=1), FIRST_TARGET + weakest, move)

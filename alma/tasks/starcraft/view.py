@@ -1,0 +1,189 @@
+"""What agents see of a battle: units near enough, as features and as relations between agents and units."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from alma.task import NOBODY, View
+from alma.tasks.starcraft.armies import FIRST_TARGET, MOVES, State
+from alma.tasks.starcraft.rules import Rules
+from alma.tasks.starcraft.units import ENERGY_MAX
+
+RELATIONS = (
+    "east",
+    "north",
+    "distance",
+    "towards east",
+    "towards north",
+    "in order range",
+    "inside my reach",
+    "inside its reach",
+    "can hurt",
+    "can heal",
+    "hits to kill",
+    "hits to kill me",
+)
+
+NEAR = 8.0
+"""Offsets are given in units of this."""
+MANY_HITS = 20.0
+
+
+def action_names(rules: Rules) -> tuple[str, ...]:
+    targets = max(rules.max_agents, rules.max_enemies)
+    return ("stop", "north", "south", "east", "west", *(f"target {slot}" for slot in range(targets)))
+
+
+def feature_names(rules: Rules) -> tuple[str, ...]:
+    slots = max(rules.max_agents, rules.max_enemies)
+    return (
+        *(f"slot {slot}" for slot in range(slots)),
+        *(f"can {name}" for name in action_names(rules)[1:]),
+        *(f"our {kind}" for kind in rules.types),
+        *(f"their {kind}" for kind in rules.types),
+        "health",
+        "shield",
+        "energy",
+        "cooldown",
+        "x",
+        "y",
+        "x from the middle of all",
+        "y from the middle of all",
+        "attacking",
+        "time since switch",
+        "moved east",
+        "moved north",
+    )
+
+
+def view(rules: Rules, state: State) -> View:
+    """Everything within sight; the dead are gone."""
+    agents, alive = rules.max_agents, state.units.alive
+    offset = state.units.position[None, :, :] - state.units.position[:agents, None, :]
+    distance = jnp.sqrt(jnp.sum(offset**2, axis=-1))
+    both = alive[:agents, None] & alive[None, :]
+    pairs = pair_facts(rules, state)
+    aims = both & (distance <= rules.order_range) & (pairs.hurts | pairs.heals)
+    available = _available(rules, state, aims)
+    return View(
+        entities=jnp.where(alive[:, None], _features(rules, state, available), 0),
+        present=alive,
+        visible=both & (distance <= rules.sight),
+        subtask=jnp.where(alive, jnp.concatenate([jnp.full(agents, NOBODY), state.army]), NOBODY),
+        active=state.active,
+        available=available,
+        target=_targets(rules, state, available),
+        relations=jnp.where(both[..., None], _relations(offset, distance, pairs, aims), 0),
+    )
+
+
+class Pairs(NamedTuple):
+    """What units are to agents, wherever they are. An agent can only hurt foes and heal friends."""
+
+    hurts: Bool[Array, "A E"]
+    heals: Bool[Array, "A E"]
+    reach: Float[Array, "A E"]
+    """Distance at which the agent can."""
+    its_reach: Float[Array, "A E"]
+    """Distance at which the other can hurt or heal the agent; negative where it never can."""
+    hits_to_kill: Float[Array, "A E"]
+    hits_to_die: Float[Array, "A E"]
+
+
+def pair_facts(rules: Rules, state: State) -> Pairs:
+    """Look up what depends on types, and on health for the number of hits."""
+    agents, table, units = rules.max_agents, rules.table, state.units
+    kind = jnp.maximum(units.kind, 0)
+    foe = np.arange(len(kind)) >= agents
+    row, column = kind[:agents, None], kind[None, :]
+    healable = (table.heals > 0)[:, None] & (table.biological & ~table.flying)[None, :]
+    itself = np.eye(agents, len(kind), dtype=bool)
+    hurts = (jnp.asarray(table.damage)[row, column] > 0) & foe
+    heals = jnp.asarray(healable)[row, column] & ~foe & ~itself
+    hurts_me = (jnp.asarray(table.damage)[column, row] > 0) & foe
+    heals_me = jnp.asarray(healable)[column, row] & ~foe & ~itself
+    radii = table.radius[:, None] + table.radius[None, :]
+    reach = jnp.asarray(table.range[:, None] + radii)
+    left = units.health + units.shield
+    net = np.maximum(table.damage - table.armour[None, :], 0.5)
+    return Pairs(
+        hurts=hurts,
+        heals=heals,
+        reach=reach[row, column],
+        its_reach=jnp.where(hurts_me | heals_me, reach[column, row], -1),
+        hits_to_kill=jnp.where(hurts, jnp.ceil(left[None, :] / jnp.asarray(net)[row, column]), MANY_HITS),
+        hits_to_die=jnp.where(hurts_me, jnp.ceil(left[:agents, None] / jnp.asarray(net)[column, row]), MANY_HITS),
+    )
+
+
+def _available(rules: Rules, state: State, aims: Bool[Array, "A E"]) -> Bool[Array, "A U"]:
+    """Stop, moves that lead onto the map, and targets within range: foes of who fights, friends of who heals."""
+    agents, targets = rules.max_agents, max(rules.max_agents, rules.max_enemies)
+    alive = state.units.alive[:agents, None]
+    ahead = state.units.position[:agents, None, :] + MOVES[None]
+    on_map = jnp.all((ahead >= 0) & (ahead <= rules.map_size), axis=-1)
+    friends = jnp.pad(aims[:, :agents], ((0, 0), (0, targets - agents)))
+    foes = jnp.pad(aims[:, agents:], ((0, 0), (0, targets - rules.max_enemies)))
+    return jnp.concatenate([alive, alive & on_map, friends | foes], axis=1)
+
+
+def _targets(rules: Rules, state: State, available: Bool[Array, "A U"]) -> Int[Array, "A U"]:
+    """The entity that each available target action is aimed at."""
+    agents, targets = rules.max_agents, max(rules.max_agents, rules.max_enemies)
+    heals = jnp.asarray(rules.table.heals)[jnp.maximum(state.units.kind[:agents], 0)] > 0
+    entity = np.arange(targets)[None, :] + jnp.where(heals, 0, agents)[:, None]
+    moves = jnp.full((agents, FIRST_TARGET), -1)
+    return jnp.where(available, jnp.concatenate([moves, entity], axis=1), -1)
+
+
+def _features(rules: Rules, state: State, available: Bool[Array, "A U"]) -> Float[Array, "E F"]:
+    agents, enemies, units = rules.max_agents, rules.max_enemies, state.units
+    slots, types = max(agents, enemies), len(rules.types)
+    slot = np.eye(slots, dtype=np.float32)[np.concatenate([np.arange(agents), np.arange(enemies)])]
+    can = jnp.pad(available[:, 1:].astype(jnp.float32), ((0, enemies), (0, 0)))
+    kind = jnp.maximum(units.kind, 0)
+    side = np.where(np.arange(agents + enemies) < agents, 0, types)
+    what = (kind + side)[:, None] == np.arange(2 * types)
+    ours = np.arange(agents + enemies) < agents
+    full_shield = jnp.asarray(np.maximum(rules.table.shield, 1))[kind]
+    alive = units.alive[:, None]
+    middle = jnp.sum(jnp.where(alive, units.position, 0), axis=0) / jnp.maximum(jnp.sum(alive), 1)
+    from_middle = jnp.where(alive, units.position - middle, 0)
+    widest = jnp.maximum(jnp.sqrt(jnp.max(jnp.sum(from_middle**2, axis=-1))), 1e-3)
+    army = jnp.concatenate([jnp.zeros(agents, jnp.int8), jnp.maximum(state.army, 0)])
+    columns = [
+        units.health / jnp.asarray(rules.table.health)[kind],
+        units.shield / full_shield,
+        jnp.where(ours, units.energy / ENERGY_MAX, 0),
+        jnp.where(ours, units.cooldown / jnp.asarray(rules.table.period)[kind], 0),
+        *((units.position - rules.map_size / 2) / rules.map_size).T,
+        *(from_middle / widest).T,
+        jnp.where(ours, 0, state.attacking[army]),
+        jnp.where(ours, 0, state.since_switch[army] / 20),
+        *(state.moved / 2).T,
+    ]
+    numbers = jnp.stack([column.astype(jnp.float32) for column in columns], axis=1)
+    return jnp.concatenate([slot, can, what.astype(jnp.float32), numbers], axis=1)
+
+
+def _relations(
+    offset: Float[Array, "A E 2"], distance: Float[Array, "A E"], pairs: Pairs, aims: Bool[Array, "A E"]
+) -> Float[Array, "A E R"]:
+    towards = offset / jnp.maximum(distance, 1e-3)[..., None]
+    columns = [
+        offset[..., 0] / NEAR,
+        offset[..., 1] / NEAR,
+        distance / NEAR,
+        towards[..., 0],
+        towards[..., 1],
+        aims,
+        (pairs.hurts | pairs.heals) & (distance <= pairs.reach),
+        distance <= pairs.its_reach,
+        pairs.hurts,
+        pairs.heals,
+        jnp.minimum(pairs.hits_to_kill, MANY_HITS) / MANY_HITS,
+        jnp.minimum(pairs.hits_to_die, MANY_HITS) / MANY_HITS,
+    ]
+    return jnp.stack([column.astype(jnp.float32) for column in columns], axis=-1)
