@@ -8,7 +8,8 @@ from jaxtyping import PRNGKeyArray
 
 from alma.choice import choose_uniformly
 from alma.learning.allocators import LearnedAllocator
-from alma.learning.search import search_all, search_nearby
+from alma.learning.search import how_many, search_all, search_nearby
+from alma.networks.proposal import allowed_subtasks
 from alma.rollout import Allocator, Situation
 from alma.task import NOBODY, Allocation, Task
 
@@ -30,9 +31,7 @@ def heuristic(task: Task, name: str = "") -> Allocator:
 
 def uniform(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
     """Every present agent takes an active subtask at random."""
-    view, agents = situation.view, len(situation.allocation)
-    allowed = view.present[:agents, None] & view.active[None, :]
-    return choose_uniformly(key, allowed)
+    return choose_uniformly(key, allowed_subtasks(situation.view, len(situation.allocation)))
 
 
 def nobody(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
@@ -78,11 +77,13 @@ class SearchAllocator:
     all_at_most: int = ALL_AT_MOST
 
     def __call__(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
-        networks, spec = self.learned.networks, self.learned.spec
+        networks, own = self.learned.networks, params["allocator"]
         view, previous = situation.view, jnp.asarray(situation.allocation)
-        if spec.subtasks**spec.agents <= self.all_at_most:
-            return search_all(networks, params["allocator"], view, previous)
-        return search_nearby(networks, params["allocator"], key, view, previous, self.learned.options.proposals)
+        best = search_all(networks, own, view, previous, self.all_at_most)
+        if view.active.shape[-1] ** len(previous) <= self.all_at_most:  # nothing can be more than this
+            return best
+        good = search_nearby(networks, own, key, view, previous, self.learned.options.proposals)
+        return jnp.where(how_many(view, len(previous)) <= self.all_at_most, best, good)
 
 
 def allocator_by_name(task: Task, name: str) -> Allocator:

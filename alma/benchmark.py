@@ -68,6 +68,7 @@ def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str
     return {
         "task": trainer.task.spec.name,
         "method": trainer.method,
+        "actors": "refil" if trainer.options.actors.imagination else "aqmix",
         "minutes_per_million_steps": round(seconds / steps * 1e6 / 60, 2),
         "steps_per_update": round(steps / updates, 1),
         "actor_update_seconds": _median_seconds(actors, repeats, state.actors, state.key, state.steps),

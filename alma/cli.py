@@ -18,7 +18,7 @@ from alma.configuration import RunConfig, check_seed
 from alma.evaluation import Players, Results, play_episodes, policy_by_name, record_episode, summarise
 from alma.methods import METHODS
 from alma.policy import LearnedPolicy, load, transplant
-from alma.presets import FAST, PRESETS, TrainingOptions, with_actors
+from alma.presets import FAST, FOR_TASKS, PRESETS, TrainingOptions, preset, with_actors
 from alma.registry import make, option_fields, task_names
 from alma.report.animation import check_out, write_animation
 from alma.report.progress import make_display
@@ -65,7 +65,7 @@ class Play(TaskChoice):
     policy: str = "scripted"
     """Who acts: one of the task's scripted policies, or `random`."""
     allocation: str = "heuristic"
-    """Who allocates: `heuristic`, `heuristic:NAME` or `random`."""
+    """Who allocates: `heuristic`, `heuristic:NAME`, `random`, or `fixed:0,0,1` with a subtask for each agent."""
     period: int = 5
     """Allocate anew after so many steps (and whenever a subtask finishes or appears)."""
     episodes: int = 1
@@ -113,7 +113,8 @@ class Train:
     seeds: str | None = None
     """Several seeds, one run after the other: `0..4`, or `1,5,7`. Each gets its own folder."""
     out: Path | None = None
-    """The run's folder; runs/TASK-METHOD-PRESET-SEED if not given. With several seeds, `-SEED` is added."""
+    """The run's folder; runs/TASK-METHOD-PRESET-SEED if not given (ACTORS follow METHOD where those are given). With
+    several seeds, `-SEED` is added."""
     resume: Path | None = None
     """Go on with the run of this folder; only --steps may be given besides, to train for longer."""
     force: bool = False
@@ -132,7 +133,7 @@ class Train:
             raise ValueError("name a task, for example: alma train save-the-city (or --resume FOLDER)")
         settings = dict(parse_setting(setting) for setting in self.set)
         seeds = [self.seed] if self.seeds is None else parse_seeds(self.seeds)
-        options = with_actors(self.options, self.actors, self.task)
+        options = with_actors(self.options, self.actors)
         configs = [RunConfig(self.task, settings, self.method, self.preset, seed, options) for seed in seeds]
         folders = [RunFolder(self._folder(config, several=len(seeds) > 1)) for config in configs]
         configs[0].make_trainer()  # complains before anything is written
@@ -144,8 +145,9 @@ class Train:
 
     def _folder(self, config: RunConfig, several: bool) -> Path:
         if self.out is None:
-            name = f"{config.task}-{config.method}-{config.preset}-{config.seed}".replace(":", "-")
-            return Path("runs") / name
+            actors = [] if self.actors is None else [self.actors]
+            name = "-".join([config.task, config.method, *actors, config.preset, str(config.seed)])
+            return Path("runs") / name.replace(":", "-")
         return self.out.with_name(f"{self.out.name}-{config.seed}") if several else self.out
 
     def _resume(self, path: Path) -> None:
@@ -195,9 +197,9 @@ class Evaluate:
     def run(self) -> None:
         check_seed(self.seed)
         policy = load(self.policy)
-        players = self._players(policy)
         changed = {**policy.config.task_options, **dict(parse_setting(setting) for setting in self.set)}
         task = replace(policy.config, task_options=changed).make_task()
+        players = self._players(policy, task)
         if self.out:
             check_drawing(task)
             check_out(self.out)
@@ -209,6 +211,7 @@ class Evaluate:
                 "method": policy.config.method,
                 "actors": str(self.actors or self.policy),
                 "allocator": self.allocator or str(self.policy),
+                "task_options": changed,
             }
             print(json.dumps({**names, "seed": self.seed, **summary}))
         else:
@@ -216,13 +219,21 @@ class Evaluate:
         if self.out:
             print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)
 
-    def _players(self, policy: LearnedPolicy) -> Players:
+    def _players(self, policy: LearnedPolicy, task: Task) -> Players:
         if self.actors is None and self.allocator is None:
             return policy.players
-        allocator: LearnedPolicy | str | None = self.allocator
-        if self.allocator is not None and Path(self.allocator).exists():
-            allocator = load(self.allocator)
-        return transplant(policy, load(self.actors) if self.actors else None, allocator)
+        actors = load(self.actors) if self.actors else None
+        return transplant(policy, actors, self.allocator and self._allocator(self.allocator), task)
+
+    def _allocator(self, name: str) -> LearnedPolicy | str:
+        if name.partition(":")[0] in ("heuristic", "random", "fixed", "search"):
+            return name
+        if not Path(name).exists():
+            raise ValueError(
+                f"there is no run {name!r} to allocate: name a run folder or weights, or choose from search, random, "
+                "heuristic, heuristic:NAME, fixed:SUBTASKS"
+            )
+        return load(name)
 
 
 @dataclass(frozen=True)
@@ -267,7 +278,7 @@ class BenchTrain:
 
     def run(self) -> None:
         result = benchmark_training(
-            Trainer(self.choice.make(), with_actors(PRESETS[self.preset], self.actors, self.choice.task), self.method),
+            Trainer(self.choice.make(), with_actors(preset(self.preset, self.choice.task), self.actors), self.method),
             report=lambda text: notes.print(text, style="dim"),
         )
         result = {"preset": self.preset, **result}
@@ -412,12 +423,13 @@ def parse_seeds(text: str) -> list[int]:
 
 def preset_of(arguments: list[str]) -> TrainingOptions:
     """The preset that is asked for, so that the other flags start from it and --help shows its values."""
+    task = next((argument for argument in arguments if argument in FOR_TASKS), "")
     for position, argument in enumerate(arguments):
         name, _, value = argument.partition("=")
         if name == "--preset":
             value = value or next(iter(arguments[position + 1 :]), "")
-            return PRESETS.get(value, FAST)
-    return FAST
+            return preset(value if value in PRESETS else "fast", task)
+    return preset("fast", task)
 
 
 def commands(arguments: list[str]) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
-from alma.presets import PRESETS, TrainingOptions
+from alma.presets import TrainingOptions, preset
 from alma.registry import make
 from alma.task import Task
 from alma.trainer import Trainer
@@ -29,11 +29,13 @@ class RunConfig:
     preset: str = "fast"
     """Where the options came from; they may have been changed since."""
     seed: int = 0
-    options: TrainingOptions = field(default_factory=TrainingOptions)
+    options: TrainingOptions = None  # type: ignore[assignment]
+    """Those of the preset for the task, if not given."""
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
-            raise ValueError(f"unknown preset {self.preset!r}: choose from {', '.join(PRESETS)}")
+        default = preset(self.preset, self.task)
+        if self.options is None:
+            object.__setattr__(self, "options", default)
         check_seed(self.seed)
 
     def make_task(self) -> Task:

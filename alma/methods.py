@@ -3,12 +3,12 @@
 A method of your own is one more `Method`, named as `module:NAME` where a method is asked for.
 """
 
-import importlib
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from alma.allocation import allocator_by_name, nobody
+from alma.importing import import_by_name
 from alma.learning.actors import Actors
 from alma.learning.allocators import LearnedAllocator, RuleAllocator, TrainingAllocator
 from alma.learning.copa import CoachedActors
@@ -22,14 +22,23 @@ def learned(task: Task, options: TrainingOptions, name: str) -> TrainingAllocato
     return LearnedAllocator(task.spec, options.allocator)
 
 
-def rule(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
-    """A rule that the method is named after: `heuristic:NAME`, `random`."""
-    return RuleAllocator(allocator_by_name(task, name), options.allocator, needs_state=name != "random")
+def rule(kind: str) -> "AllocatorMaker":
+    """A rule: `random`, `heuristic` or `heuristic:NAME`. Methods named after their rule choose it by their name."""
+
+    def make(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
+        which = name if name.partition(":")[0] == kind else kind
+        return RuleAllocator(allocator_by_name(task, which), options.allocator, needs_state=which != "random")
+
+    return make
 
 
 def none(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
     """Nobody is allocated."""
-    return RuleAllocator(nobody, options.allocator)
+    return RuleAllocator(nobody, options.allocator, allocates=False)
+
+
+AllocatorMaker: TypeAlias = Callable[[Task, TrainingOptions, str], TrainingAllocator]
+"""Makes the high level of a method, given its whole name."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +48,7 @@ class Method:
     summary: str
     scope: Callable[[TaskSpec], Scope]
     """What actors see under an allocation, and which values they learn."""
-    allocator: Callable[[Task, TrainingOptions, str], TrainingAllocator]
-    """Makes the high level of the method, given its whole name."""
+    allocator: AllocatorMaker
     actors: type[Actors] = Actors
     """Makes the low level; a subclass can have a loss of its own."""
 
@@ -48,8 +56,8 @@ class Method:
 METHODS = {
     "alma": Method("actors see their own subtask; an allocator learns with them (AQL)", Masked, learned),
     "alma-no-mask": Method("the same, but actors see everything, labelled with subtasks", Labelled, learned),
-    "heuristic": Method("masked actors under a rule of the task; heuristic:NAME chooses which", Masked, rule),
-    "random": Method("masked actors under random allocations", Masked, rule),
+    "heuristic": Method("masked actors under a rule of the task, or heuristic:NAME", Masked, rule("heuristic")),
+    "random": Method("masked actors under random allocations", Masked, rule("random")),
     "flat": Method("no subtasks: actors see everything and share the global reward", Flat, none),
     "copa": Method("flat actors with a coach, who gives each a strategy at decision points", Flat, none, CoachedActors),
 }
@@ -64,13 +72,7 @@ def find_method(name: str) -> Method:
         return METHODS[kind]
     if not rest:
         raise ValueError(f"unknown method {name!r}: choose from {', '.join(METHODS)}, or name your own as module:NAME")
-    sys.path.insert(0, "")  # a module beside the user is found, as by `python -m`
-    try:
-        found = getattr(importlib.import_module(kind), rest)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"cannot import the method {name!r}: {error}") from None
-    finally:
-        sys.path.pop(0)
+    found = import_by_name("method", name)
     if not isinstance(found, Method):
         raise ValueError(f"{name!r} must be an alma.methods.Method")
     return found

@@ -18,10 +18,10 @@ from alma.checkpoint import named_leaves, written_at_once
 from alma.configuration import RunConfig, from_json, to_json
 from alma.evaluation import Players
 from alma.learning.allocators import LearnedAllocator, RuleAllocator
+from alma.learning.copa import CoachedActors
 from alma.learning.qmix import Strategy
-from alma.networks.scope import Flat
-from alma.rollout import Situation
-from alma.task import NOBODY, Actions, Allocation, Task, View
+from alma.rollout import Allocator, Situation
+from alma.task import NOBODY, Actions, Allocation, Task, TaskSpec, View
 from alma.trainer import Trainer
 
 WEIGHTS = "policy.safetensors"
@@ -75,18 +75,41 @@ class LearnedPolicy:
         return _advise(self.trainer, self.params, key, self._situation(view, None, None))
 
     def act(
-        self, view: View, allocation: Allocation, last_action: Actions | None = None, strategy: Strategy = None
+        self,
+        view: View,
+        allocation: Allocation,
+        last_action: Actions | None = None,
+        strategy: Strategy = None,
+        key: PRNGKeyArray | None = None,
     ) -> Actions:
-        """The best action of every agent under an allocation, and under a strategy where there is a coach."""
-        situation = self._situation(view, allocation, last_action, None, strategy)
-        return _act(self.trainer, self.params, situation)
+        """The best action of every agent under an allocation, and under a strategy where there is a coach.
+
+        The key only matters to `alma-no-mask`, whose labels are permuted by it.
+        """
+        situation = self._advised(view, allocation, last_action, strategy)
+        return _act(self.trainer, self.params, jax.random.key(0) if key is None else key, situation)
 
     def values(
-        self, view: View, allocation: Allocation, last_action: Actions | None = None, strategy: Strategy = None
+        self,
+        view: View,
+        allocation: Allocation,
+        last_action: Actions | None = None,
+        strategy: Strategy = None,
+        key: PRNGKeyArray | None = None,
     ) -> Float[Array, "A U"]:
         """The utility of every action to every agent under an allocation."""
-        situation = self._situation(view, allocation, last_action, None, strategy)
-        return _values(self.trainer, self.params, situation)
+        situation = self._advised(view, allocation, last_action, strategy)
+        return _values(self.trainer, self.params, jax.random.key(0) if key is None else key, situation)
+
+    def _advised(
+        self, view: View, allocation: Allocation, last_action: Actions | None, strategy: Strategy
+    ) -> Situation:
+        if strategy is None and isinstance(self.trainer.actors, CoachedActors):
+            raise ValueError(
+                f"the actors of {self.config.method!r} follow a coach: write policy.act(view, allocation, actions, "
+                "strategy) with strategy = policy.advise(view, key) from the last decision"
+            )
+        return self._situation(view, allocation, last_action, None, strategy)
 
     def allocation_values(
         self, view: View, allocations: Int[Array | np.ndarray, "P A"], previous: Allocation | None = None
@@ -132,13 +155,13 @@ def _allocate(trainer: Trainer, params: Any, key: PRNGKeyArray, situation: Situa
 
 
 @partial(jax.jit, static_argnums=0)
-def _act(trainer: Trainer, params: Any, situation: Situation) -> Actions:
-    return trainer.actors.greedy(params["actors"], jax.random.key(0), situation)
+def _act(trainer: Trainer, params: Any, key: PRNGKeyArray, situation: Situation) -> Actions:
+    return trainer.actors.greedy(params["actors"], key, situation)
 
 
 @partial(jax.jit, static_argnums=0)
-def _values(trainer: Trainer, params: Any, situation: Situation) -> Float[Array, "A U"]:
-    return trainer.actors.values(params["actors"], jax.random.key(0), situation)
+def _values(trainer: Trainer, params: Any, key: PRNGKeyArray, situation: Situation) -> Float[Array, "A U"]:
+    return trainer.actors.values(params["actors"], key, situation)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -155,34 +178,42 @@ def _allocation_values(
 
 
 def transplant(
-    policy: LearnedPolicy, actors: LearnedPolicy | None = None, allocator: LearnedPolicy | str | None = None
+    policy: LearnedPolicy,
+    actors: LearnedPolicy | None = None,
+    allocator: LearnedPolicy | str | None = None,
+    task: Task | None = None,
 ) -> Players:
     """Put parts of other runs, or a rule, in the place of a policy's own: what was never trained together plays.
 
-    `allocator` is another policy, or `search`, `random`, `heuristic[:NAME]` or `fixed:SUBTASKS`.
+    `allocator` is another policy, or `search`, `random`, `heuristic[:NAME]` or `fixed:SUBTASKS`. `task` is what will be
+    played, if not the task of the policy.
     """
     actors = actors or policy
-    if actors.task.spec != policy.task.spec:
-        raise ValueError("actors and allocator must be trained on the same task, with the same sizes")
-    if isinstance(actors.trainer.actors.scope, Flat):
+    if not actors.trainer.actors.scope.knows_subtasks:
         raise ValueError(f"the actors of {actors.config.method!r} know no subtasks: no allocator can be put on them")
-    if allocator is None:
-        allocator = policy
-    if isinstance(allocator, LearnedPolicy):
-        if isinstance(allocator.trainer.actors.scope, Flat):
-            raise ValueError(f"the method {allocator.config.method!r} has no allocator")
-        if allocator.task.spec != policy.task.spec:
-            raise ValueError("actors and allocator must be trained on the same task, with the same sizes")
-        source, rule = allocator, allocator.players.allocator
-    elif allocator == "search":
+    source = allocator if isinstance(allocator, LearnedPolicy) else policy
+    for other in (actors, source):
+        _check_fits(policy.task.spec, other.task.spec)
+    if allocator == "search":
         critic = policy.trainer.allocator
         if not isinstance(critic, LearnedAllocator):
             raise ValueError(f"a search needs a critic of allocations; the method {policy.config.method!r} has none")
-        source, rule = policy, SearchAllocator(critic)
+        rule: Allocator = SearchAllocator(critic)
+    elif isinstance(allocator, str):
+        rule = allocator_by_name(task or policy.task, allocator)
     else:
-        source, rule = policy, allocator_by_name(policy.task, allocator)
+        if not source.trainer.allocator.allocates:
+            raise ValueError(f"the method {source.config.method!r} has no allocator")
+        rule = source.players.allocator
     params = {"actors": actors.params["actors"], "allocator": source.params["allocator"]}
     return replace(actors.players, allocator=rule, period=source.period, params=params)
+
+
+def _check_fits(one: TaskSpec, other: TaskSpec) -> None:
+    for what in ("name", "actions", "features", "relations"):
+        mine, theirs = getattr(one, what), getattr(other, what)
+        if mine != theirs:
+            raise ValueError(f"the runs do not fit together: they were trained on tasks with different {what}")
 
 
 def load(path: str | Path) -> LearnedPolicy:

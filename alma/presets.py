@@ -116,7 +116,7 @@ class ActorOptions(LearningOptions):
         _require(0 <= self.imagination <= 1, f"imagination must lie between 0 and 1, not {self.imagination}")
         _require(
             not self.imagination or self.networks.mixer != "independent",
-            "imagined groups need a mixer: choose sum or qmix instead of independent, or set imagination to 0",
+            "imagined groups need a mixer: choose sum or qmix instead of independent, or set imagination to 0 (aqmix)",
         )
         _require(self.window >= 1, f"window must be at least 1, not {self.window}")
         _require(self.n_step >= 1, f"n_step must be at least 1, not {self.n_step}")
@@ -145,6 +145,7 @@ class AllocatorOptions(LearningOptions):
         super().__post_init__()
         for name in ("period", "proposals", "max_age"):
             _require(getattr(self, name) >= 1, f"{name} must be at least 1, not {getattr(self, name)}")
+        _require(self.period <= 10_000, f"period must be at most 10000, not {self.period}")
         _require(
             0 <= self.variations <= self.proposals,
             f"variations must lie between 0 and the {self.proposals} proposals, not {self.variations}",
@@ -260,6 +261,11 @@ class TrainingOptions:
             f"decision before them in {environments} environments, not {warmup}",
         )
         _require(
+            self.collection.buffer >= (window + period) * environments,
+            f"buffer must be at least {(window + period) * environments} steps, for windows of {window} and the "
+            f"decision before them in {environments} environments, not {self.collection.buffer}",
+        )
+        _require(
             self.allocator.max_age > 2 * period * environments,
             f"max_age must be more than {2 * period * environments} steps, so that there always is a decision to "
             f"learn from, not {self.allocator.max_age}",
@@ -339,17 +345,36 @@ PRESETS = {"fast": FAST, "paper": PAPER, "tiny": TINY}
 IMAGINATION = 0.5
 """lambda of REFIL in the paper."""
 
-REFIL_TASKS = ("starcraft",)
-"""Tasks on which the paper trains actors with imagined groups."""
+
+def preset(name: str, task: str = "") -> TrainingOptions:
+    """A set of hyperparameters, as the paper changed it for a task where it did."""
+    if name not in PRESETS:
+        raise ValueError(f"unknown preset {name!r}: choose from {', '.join(PRESETS)}")
+    return FOR_TASKS[task](name) if task in FOR_TASKS else PRESETS[name]
 
 
-def with_actors(options: TrainingOptions, actors: Literal["aqmix", "refil"] | None, task: str) -> TrainingOptions:
-    """Options for actors that learn by attention QMIX alone, or by REFIL; the paper's choice for a task if None."""
-    if actors is None and options.actors.imagination:
+def _for_starcraft(name: str) -> TrainingOptions:
+    """Imagined groups, allocations more often, and in the paper's own preset its schedules."""
+    options = with_actors(PRESETS[name], "refil")
+    options = replace(options, allocator=replace(options.allocator, period=3))
+    if name != "paper":
         return options
-    share = (options.actors.imagination or IMAGINATION) if (actors or _paper_actors(task)) == "refil" else 0.0
+    exploration = replace(
+        options.exploration,
+        action=Linear(1.0, 0.05, 500_000),
+        proposal=Linear(1.0, 0.05, 2_000_000),
+        subtask=Linear(1.0, 0.0, 500_000),
+    )
+    return replace(options, steps=10_000_000, exploration=exploration)
+
+
+FOR_TASKS = {"starcraft": _for_starcraft}
+"""Tasks whose presets differ."""
+
+
+def with_actors(options: TrainingOptions, actors: Literal["aqmix", "refil"] | None) -> TrainingOptions:
+    """Options for actors that learn by attention QMIX alone, or by REFIL; None leaves them as they are."""
+    if actors is None:
+        return options
+    share = (options.actors.imagination or IMAGINATION) if actors == "refil" else 0.0
     return replace(options, actors=replace(options.actors, imagination=share))
-
-
-def _paper_actors(task: str) -> Literal["aqmix", "refil"]:
-    return "refil" if task in REFIL_TASKS else "aqmix"

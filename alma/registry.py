@@ -1,13 +1,12 @@
 """Tasks by name."""
 
 import dataclasses
-import importlib
-import sys
 from collections.abc import Callable
 from typing import Any
 
+from alma.importing import import_by_name
 from alma.task import Task
-from alma.tasks.save_the_city import Rules, SaveTheCity
+from alma.tasks import save_the_city, starcraft
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +17,10 @@ class Entry:
     build: Callable[[Any], Task]
 
 
-_tasks: dict[str, Entry] = {"save-the-city": Entry(Rules, SaveTheCity)}
+_tasks: dict[str, Entry] = {
+    "save-the-city": Entry(save_the_city.Rules, save_the_city.SaveTheCity),
+    "starcraft": Entry(starcraft.Rules, starcraft.StarCraft),
+}
 
 
 def register(name: str, options: type, build: Callable[[Any], Task]) -> None:
@@ -61,14 +63,7 @@ def _entry(name: str) -> Entry:
 
 def _imported(name: str) -> Entry:
     """A task class that is a dataclass of its own options, named as `module:Class`."""
-    module_name, _, class_name = name.partition(":")
-    sys.path.insert(0, "")  # a module beside the user is found, as by `python -m`
-    try:
-        found = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"cannot import the task {name!r}: {error}") from None
-    finally:
-        sys.path.pop(0)
+    found = import_by_name("task", name)
     if not (isinstance(found, type) and issubclass(found, Task) and dataclasses.is_dataclass(found)):
         raise ValueError(f"{name!r} must be a dataclass that subclasses alma.Task")
     return Entry(found, lambda task: task)

@@ -21,7 +21,7 @@ from alma.learning.level import Clock, Figures, Level, Params
 from alma.learning.qmix import Strategy
 from alma.methods import make_actors, make_allocator
 from alma.presets import TrainingOptions
-from alma.rollout import Environments, Situation, advance, decision_due, select, start, zeros_like
+from alma.rollout import Environments, Situation, advance, decision_due, only_where, select, start, zeros_like
 from alma.task import NOBODY, Actions, Allocation, Task, View
 
 
@@ -155,7 +155,7 @@ class Trainer:
             rewards=jnp.zeros(values.shape),
             terminated=flags,
             truncated=flags,
-            since_decision=flags.astype(jnp.int8),
+            since_decision=flags.astype(jnp.int16),
         )
 
     # ---- playing
@@ -172,9 +172,9 @@ class Trainer:
         situations = Situation(before, view, play.allocation, play.last_action, play.strategy)
         exploration = Exploration(explore.proposal(state.env_steps), explore.subtask(state.env_steps))
         allocation = self.allocator.allocate(state.allocator.params, allocation_key, situations, due, exploration)
-        advice = self.actors.networks.advise(state.actors.params, coach_key, view)
+        strategy = only_where(due, partial(self._advise_some, state.actors.params, coach_key), view, play.strategy)
         decisions, play = self._decide(state, play, before, allocation, due)
-        play = replace(play, strategy=select(due, advice, play.strategy))
+        play = replace(play, strategy=strategy)
         actions, wild = self.actors.act(
             state.actors.params,
             action_key,
@@ -193,7 +193,7 @@ class Trainer:
             rewards=self.actors.scope.rewards(outcome),
             terminated=outcome.terminated,
             truncated=outcome.truncated,
-            since_decision=small(play.since_decision),
+            since_decision=play.since_decision.astype(jnp.int16),
         )
         decision = replace(play.decision, reward=play.decision.reward + outcome.reward)
         # A decision that ended the episode has no successor; it points at the next episode's first state, so that
@@ -220,6 +220,9 @@ class Trainer:
             episodes=state.episodes + jnp.sum(done),
             credit=jnp.where(self._is_warm(state), state.credit + jnp.sum(done), 0),
         ), figures
+
+    def _advise_some(self, params: Params, key: PRNGKeyArray, portion: Int[Array, ""], view: View) -> Strategy:
+        return self.actors.networks.advise(params, jax.random.fold_in(key, portion), view)
 
     def _forget_where(self, done: Bool[Array, "N"], play: Play) -> Play:
         """A step later; where an episode is over, nothing of it is known to the next one."""

@@ -48,6 +48,15 @@ def test_from_the_demo_to_a_longer_run(capsys, tmp_path):
     assert "unattended_subtasks" in result
     assert set(result["by_team_size"]) <= {"2", "3"}
 
+    run("evaluate", out, "--episodes", 4, "--json", "--actors", out, "--allocator", "search", "--set", "agents=2")
+    result = json.loads(capsys.readouterr().out)
+    assert (result["actors"], result["allocator"]) == (str(out), "search")
+    assert result["task_options"] == {"agents": 2}
+    with pytest.raises(SystemExit, match="there is no run 'nowhere' to allocate: name a run folder"):
+        run("evaluate", out, "--allocator", "nowhere")
+    with pytest.raises(SystemExit, match="for each of 2 agents, as in fixed:0,1, not"):
+        run("evaluate", out, "--allocator", "fixed:0,1,2,3,4", "--set", "agents=2")
+
     run("train", "--resume", out, "--steps", 3072)
     assert "3,072 steps in" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="a resumed run keeps its configuration"):
@@ -70,6 +79,22 @@ def test_presets_are_where_flags_start_from(monkeypatch, tmp_path):
     run("train", "save-the-city", "--preset", "paper", "--actors.gamma", 0.9, "--out", tmp_path / "p")
     assert seen[0].preset == "paper"
     assert seen[0].options == replace(PAPER, actors=replace(PAPER.actors, gamma=0.9))
+
+
+def test_actors_are_chosen_by_name(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(Train, "_train", lambda self, folder, config: seen.append((folder.path, config)))
+    monkeypatch.chdir(tmp_path)
+    run("train", "save-the-city", "--actors", "refil")
+    run("train", "starcraft", "--method", "copa")
+    run("train", "starcraft", "--actors.imagination", 0)
+    assert [path.name for path, _ in seen] == [
+        "save-the-city-alma-refil-fast-0",
+        "starcraft-copa-fast-0",
+        "starcraft-alma-fast-0",
+    ]
+    assert [config.options.actors.imagination for _, config in seen] == [0.5, 0.5, 0]
+    assert [config.options.allocator.period for _, config in seen] == [5, 3, 3]
 
 
 def test_help_shows_every_hyperparameter(capsys):

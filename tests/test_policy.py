@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from doors import SMALL
+from doors import SMALL, Doors
 
 from alma.configuration import RunConfig
 from alma.evaluation import play_episodes
@@ -89,6 +89,8 @@ def test_coached_policies_play(situations):
     assert strategy.shape == (2, 32)
     allocation = policy.allocate(view, jax.random.key(0))
     assert allocation.tolist() == [-1, -1]
+    with pytest.raises(ValueError, match="follow a coach"):
+        policy.act(view, allocation)
     with_advice = policy.values(view, allocation, None, strategy)
     assert not np.allclose(with_advice, policy.values(view, allocation, None, 0 * strategy))
     assert policy.act(view, allocation, None, strategy).tolist() == np.argmax(with_advice, axis=1).tolist()
@@ -113,10 +115,17 @@ def test_what_does_not_fit_is_refused(make_error, message):
 def test_runs_on_different_tasks_do_not_fit(one):
     city = RunConfig("save-the-city", options=SMALL)
     stranger = LearnedPolicy(city, None)
-    with pytest.raises(ValueError, match="the same task"):
+    with pytest.raises(ValueError, match="tasks with different name"):
         transplant(one, actors=stranger)
-    with pytest.raises(ValueError, match="the same task"):
+    with pytest.raises(ValueError, match="tasks with different name"):
         transplant(one, allocator=stranger)
+
+
+def test_rules_are_those_of_the_task_that_is_played(one):
+    longer = Doors(limit=5)
+    players = transplant(one, allocator="heuristic", task=longer)
+    results = play_episodes(longer, players, 16, parallel=16)
+    assert results.length.max() > 2
 
 
 def test_policies_under_a_rule_ask_for_the_state(situations):

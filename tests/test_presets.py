@@ -7,7 +7,7 @@ import pytest
 import alma
 from alma.learning.schedules import Linear
 from alma.methods import METHODS
-from alma.presets import FAST, PAPER, PRESETS, ActorNetworkOptions, CollectionOptions, with_actors
+from alma.presets import FAST, PAPER, PRESETS, ActorNetworkOptions, CollectionOptions, preset, with_actors
 from alma.trainer import Trainer
 
 
@@ -61,6 +61,11 @@ def test_every_preset_fits_every_method(preset, method):
         (lambda: replace(FAST, actors=replace(FAST.actors, window=500)), "warmup must be at least 65280 steps"),
         (lambda: replace(FAST, allocator=replace(FAST.allocator, period=80)), "warmup must be at least 20480 steps"),
         (lambda: replace(FAST, allocator=replace(FAST.allocator, max_age=1000)), "max_age must be more than 1280"),
+        (
+            lambda: replace(FAST, collection=replace(FAST.collection, buffer=1024)),
+            "buffer must be at least 1408 steps, for windows of 6",
+        ),
+        (lambda: replace(FAST.allocator, period=20_000), "period must be at most 10000"),
         (lambda: replace(FAST.exploration, persistence=1.0), "persistence must lie in"),
         (lambda: replace(FAST.report, checkpoint_minutes=0.0), "checkpoint_minutes must be positive"),
     ],
@@ -71,9 +76,29 @@ def test_nonsense_is_refused(change, message):
 
 
 def test_actors_are_the_papers_choice_for_the_task_unless_chosen():
-    assert with_actors(FAST, None, "save-the-city") == FAST
-    assert with_actors(FAST, None, "starcraft").actors.imagination == 0.5
-    assert with_actors(FAST, "refil", "save-the-city").actors.imagination == 0.5
-    assert with_actors(FAST, "aqmix", "starcraft").actors.imagination == 0
+    assert preset("fast", "save-the-city") == preset("fast") == FAST
+    assert preset("fast", "starcraft").actors.imagination == 0.5
+    assert with_actors(FAST, "refil").actors.imagination == 0.5
+    assert with_actors(preset("fast", "starcraft"), "aqmix").actors.imagination == 0
     own = replace(FAST, actors=replace(FAST.actors, imagination=0.3))
-    assert with_actors(own, None, "save-the-city") == with_actors(own, "refil", "save-the-city") == own
+    assert with_actors(own, None) == with_actors(own, "refil") == own
+
+
+def test_the_paper_on_starcraft():
+    options = preset("paper", "starcraft")
+    assert (options.steps, options.allocator.period, options.actors.imagination) == (10_000_000, 3, 0.5)
+    assert options.exploration.action == Linear(1.0, 0.05, 500_000)
+    assert options.exploration.proposal == Linear(1.0, 0.05, 2_000_000)
+    assert options.exploration.subtask == Linear(1.0, 0.0, 500_000)
+    assert (
+        replace(
+            options,
+            steps=PAPER.steps,
+            allocator=PAPER.allocator,
+            actors=PAPER.actors,
+            exploration=PAPER.exploration,
+        )
+        == PAPER
+    )
+    with pytest.raises(ValueError, match="unknown preset 'slow': choose from fast"):
+        preset("slow")

@@ -6,9 +6,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from alma import NOBODY, View
+from alma import NOBODY, TaskSpec, View
 
 AGENTS, THINGS, SUBTASKS, FEATURES, RELATIONS, ACTIONS = 3, 4, 3, 5, 2, 4
+
+SPEC = TaskSpec(
+    name="random",
+    agents=AGENTS,
+    entities=AGENTS + THINGS,
+    subtasks=SUBTASKS,
+    actions=tuple("abcd"),
+    features=tuple("fghij"),
+    relations=tuple("rs"),
+    max_steps=10,
+    mask_subtask_actions=True,
+)
 
 
 def random_view(seed=0, agents=AGENTS, things=THINGS, subtasks=SUBTASKS):

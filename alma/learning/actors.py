@@ -38,8 +38,8 @@ class Wildness(NamedTuple):
         return self.share * (1 - self.persistence) / (1 - self.share * self.persistence)
 
 
-def make_trunk(options: ActorNetworkOptions, things: int) -> Attention | Pooling:
-    """How entities are looked at; of non-agents, so many at the most."""
+def make_trunk(options: ActorNetworkOptions, things: int | None) -> Attention | Pooling:
+    """How entities are looked at; of non-agents, so many at the most, or all."""
     if options.trunk == "pooling":
         return Pooling(options.width, things)
     return Attention(options.width, options.heads, options.relations)
@@ -48,7 +48,7 @@ def make_trunk(options: ActorNetworkOptions, things: int) -> Attention | Pooling
 def make_mixer(options: ActorNetworkOptions) -> Mixer:
     """How utilities make values."""
     if options.mixer == "qmix":
-        return Qmix(options.mixer_width, options.hyper_width, options.heads, options.mixing)
+        return Qmix(options.mixer_width, options.hyper_width, options.heads, options.mixing, options.relations)
     return Sum() if options.mixer == "sum" else Independent()
 
 
@@ -158,7 +158,8 @@ class Actors:
         share = self.options.imagination
         if not share:
             return loss, figures
-        groups = imagine_groups(group_key, self.options.batch, self.spec.agents, self.spec.entities)
+        rows, agents, entities = sight.attends.shape
+        groups = imagine_groups(group_key, rows // self.options.window, agents, entities)
         # Rows are windows over and over, a step further each time: a window keeps its groups.
         groups = jnp.tile(groups, (self.options.window, 1, 1, 1))
         imagined = refil_loss(params, self.networks, batch, sight, groups, strategy)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma import replay
 from alma.choice import choose_uniformly
-from alma.learning.aql import Search, allocator_batch, aql_loss, choose
+from alma.learning.aql import Candidates, allocator_batch, aql_loss, choose
 from alma.learning.level import Clock, Figures, Level, Params, begin_level, learn
 from alma.networks.allocator import AllocatorNetworks, PairAllocator, PointerAllocator
 from alma.networks.popart import make_head
@@ -34,6 +34,10 @@ class Exploration:
 @runtime_checkable
 class TrainingAllocator(Protocol):
     """What training asks of an allocator."""
+
+    @property
+    def allocates(self) -> bool:
+        """False where nobody is ever given a subtask."""
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level: ...
 
@@ -73,8 +77,12 @@ class LearnedAllocator:
         return PairAllocator(head, options.width, options.choice_width, self.spec.things_per_subtask, features)
 
     @property
-    def search(self) -> Search:
-        return Search(self.options.proposals, self.options.variations)
+    def allocates(self) -> bool:
+        return True
+
+    @property
+    def candidates(self) -> Candidates:
+        return Candidates(self.options.proposals, self.options.variations)
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
         return begin_level(self.networks.init(key, view, allocation), self.options)
@@ -88,7 +96,7 @@ class LearnedAllocator:
         def fresh(portion: Int[Array, ""], inputs: tuple[View, Int[Array, "n A"]]) -> Any:
             encoded = self.networks.encode(params, *inputs)
             return choose(
-                self.networks, params, jax.random.fold_in(choose_key, portion), encoded, inputs[0], self.search
+                self.networks, params, jax.random.fold_in(choose_key, portion), encoded, inputs[0], self.candidates
             )
 
         best, first = only_where(due, fresh, (view, previous), (previous, previous))
@@ -99,7 +107,7 @@ class LearnedAllocator:
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
-        return choose(self.networks, params, key, encoded, situation.view, self.search)[0]
+        return choose(self.networks, params, key, encoded, situation.view, self.candidates)[0]
 
     def update(
         self,
@@ -121,7 +129,7 @@ class LearnedAllocator:
             sampled,
             gamma=options.gamma,
             reward_scale=options.reward_scale / options.period,
-            search=self.search,
+            candidates=self.candidates,
         )
         head = self.networks.head.adapt(level.params["head"], batch.target, jnp.ones_like(batch.target))
         level = replace(level, params={**level.params, "head": head})
@@ -134,6 +142,8 @@ class RuleAllocator:
 
     rule: Allocator
     options: AllocatorOptions
+    allocates: bool = True
+    """False where nobody is ever given a subtask."""
     needs_state: bool = False
     """Whether the rule looks at the task's state, which networks never do."""
 

@@ -17,7 +17,7 @@ Params = Any
 
 
 @dataclass(frozen=True)
-class Search:
+class Candidates:
     """How many allocations the critic gets to choose from."""
 
     proposals: int
@@ -27,15 +27,15 @@ class Search:
 
 
 def choose(
-    networks: AllocatorNetworks, params: Params, key: PRNGKeyArray, encoded: Any, view: View, search: Search
+    networks: AllocatorNetworks, params: Params, key: PRNGKeyArray, encoded: Any, view: View, candidates: Candidates
 ) -> tuple[Int[Array, "*b A"], Int[Array, "*b A"]]:
     """The candidate with the highest value, and the first proposal."""
     proposal_key, variation_key = jax.random.split(key)
-    drawn = networks.proposals(params, proposal_key, encoded, search.proposals)
-    varied = vary(variation_key, drawn[..., : search.variations, :], view)
-    candidates = jnp.concatenate([drawn, varied], axis=-2)
-    best = jnp.argmax(networks.values(params, encoded, candidates), axis=-1)
-    chosen = jnp.take_along_axis(candidates, best[..., None, None], axis=-2)[..., 0, :]
+    drawn = networks.proposals(params, proposal_key, encoded, candidates.proposals)
+    varied = vary(variation_key, drawn[..., : candidates.variations, :], view)
+    both = jnp.concatenate([drawn, varied], axis=-2)
+    best = jnp.argmax(networks.values(params, encoded, both), axis=-1)
+    chosen = jnp.take_along_axis(both, best[..., None, None], axis=-2)[..., 0, :]
     return chosen, drawn[..., 0, :]
 
 
@@ -77,7 +77,7 @@ def allocator_batch(
     *,
     gamma: float,
     reward_scale: float,
-    search: Search,
+    candidates: Candidates,
 ) -> AllocatorBatch:
     """Double Q-learning: the live critic chooses among fresh proposals, the target critic values the choice.
 
@@ -88,7 +88,7 @@ def allocator_batch(
     view, later = view_of(decisions.state), view_of(decisions.next_state)
     before = jnp.where(decisions.terminated[:, None], NOBODY, allocation)
     encoded = networks.encode(params, later, before)
-    best, _ = choose(networks, params, key, encoded, later, search)
+    best, _ = choose(networks, params, key, encoded, later, candidates)
     by_target = networks.encode(target_params, later, before)
     next_value = networks.values(target_params, by_target, best[..., None, :])[..., 0]
     target = reward_scale * decisions.reward + jnp.where(decisions.terminated, 0, gamma * next_value)

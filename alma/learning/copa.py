@@ -38,8 +38,8 @@ class CoachedNetworks(ActorNetworks):
         sight = self.oversee(key, view)
         return {
             **super().init(actor_key, view, allocation),
-            "coach": self.coach.init(coach_key, sight.view, sight.attends),
-            "recogniser": self.recogniser.init(recogniser_key, sight.view, sight.attends, allocation),
+            "coach": self.coach.init(coach_key, sight.view, sight.relates),
+            "recogniser": self.recogniser.init(recogniser_key, sight.view, sight.relates, allocation),
         }
 
     def oversee(self, key: PRNGKeyArray, view: View) -> Sight:
@@ -50,7 +50,7 @@ class CoachedNetworks(ActorNetworks):
 
     def strategies(self, params: Params, key: PRNGKeyArray, view: View) -> Gaussian:
         sight = self.oversee(key, view)
-        return self.coach.apply(params["coach"], sight.view, sight.attends)
+        return self.coach.apply(params["coach"], sight.view, sight.relates)
 
     def advise(self, params: Params, key: PRNGKeyArray, view: View) -> Float[Array, "*b A H"]:
         look_key, draw_key = jax.random.split(key)
@@ -61,7 +61,7 @@ class CoachedNetworks(ActorNetworks):
 
     def recognise(self, params: Params, key: PRNGKeyArray, view: View, actions: Int[Array, "*b A"]) -> Gaussian:
         sight = self.oversee(key, view)
-        return self.recogniser.apply(params["recogniser"], sight.view, sight.attends, actions)
+        return self.recogniser.apply(params["recogniser"], sight.view, sight.relates, actions)
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ class CoachedActors(Actors):
 
 
 def recognition_loss(guess: Gaussian, strategy: Float[Array, "B A H"], present: Bool[Array, "B A"]) -> Float[Array, ""]:
-    """How unlikely the strategies are to who has to guess them, within bounds."""
-    log_density = jnp.clip(jnp.sum(guess.log_density(strategy), axis=-1), -1000, 0)
-    return -_mean_over_agents(log_density, present)
+    """How unlikely the strategies are to who has to guess them, within bounds for each number."""
+    log_density = jnp.clip(guess.log_density(strategy), -1000, 0)
+    return -_mean_over_agents(jnp.sum(log_density, axis=-1), present)
 
 
 def mean_entropy(advice: Gaussian, present: Bool[Array, "B A"]) -> Float[Array, ""]:

@@ -36,7 +36,7 @@ class ActorNetworks:
         utilities = jnp.zeros((*allocation.shape[:-1], 1, allocation.shape[-1]))
         return {
             "utility": self.utility.init(utility_key, sight.view, sight.attends, allocation),
-            "mixer": self.mixer.init(mixer_key, utilities, sight, sight.attends[..., None, :, :]),
+            "mixer": self.mixer.init(mixer_key, utilities, sight, sight.relates[..., None, :, :]),
             "head": self.head.init(),
         }
 
@@ -49,7 +49,7 @@ class ActorNetworks:
         return None
 
     def advise_best(self, params: Params, key: PRNGKeyArray, view: View) -> Strategy:
-        """The same without chance, for evaluation."""
+        """Its mean, for evaluation."""
         return None
 
     def utilities(
@@ -59,7 +59,7 @@ class ActorNetworks:
 
     def mix(self, params: Params, chosen: Float[Array, "*b A"], sight: Sight) -> Float[Array, "*b V"]:
         """Outputs of the mixer; the head makes values of them."""
-        return self.mix_groups(params, chosen[..., None, :], sight, sight.attends[..., None, :, :])
+        return self.mix_groups(params, chosen[..., None, :], sight, sight.relates[..., None, :, :])
 
     def mix_groups(
         self, params: Params, chosen: Float[Array, "*b G A"], sight: Sight, groups: Bool[Array, "*b G A E"]
@@ -147,7 +147,7 @@ def actor_batch(
     The next state is valued under the same allocation as the first. `decided` are the states in which the allocations
     of the window were decided on.
     """
-    look_key, live_key, target_key = jax.random.split(key, 3)
+    first_key, look_key, live_key, target_key = jax.random.split(key, 4)
     returns = n_step_returns(window, gamma)
     first, first_decided = jax.tree.map(lambda leaf: leaf[0], (window, decided))
     last, last_decided = jax.tree.map(lambda leaf: leaf[returns.steps, jnp.arange(leaf.shape[1])], (window, decided))
@@ -163,9 +163,10 @@ def actor_batch(
     bootstrap = networks.head.value(target_params["head"], networks.mix(target_params, take(later_values, best), sight))
     goes_on = networks.scope.active(later) & ~returns.ended[:, None]
     discount = networks.spread(goes_on * gamma ** returns.steps[:, None], sight)
-    target = reward_scale * networks.spread(returns.rewards, sight) + discount * bootstrap
-
-    attended = jnp.any(sight.members > 0, axis=-2)
+    # Who there was at first is who earned the rewards: by the end of an episode, others may be in its place.
+    before = networks.look(first_key, view, allocation)
+    target = reward_scale * networks.spread(returns.rewards, before) + discount * bootstrap
+    attended = jnp.any(before.members > 0, axis=-2)
     counts = networks.scope.active(view) & attended & (returns.steps > 0)[:, None]
     return ActorBatch(
         view=view,
@@ -174,7 +175,7 @@ def actor_batch(
         last_action=first.last_action.astype(jnp.int32),
         action=first.action.astype(jnp.int32),
         target=jax.lax.stop_gradient(target),
-        counts=networks.spread(counts.astype(jnp.float32), sight),
+        counts=networks.spread(counts.astype(jnp.float32), before),
     )
 
 

@@ -29,11 +29,11 @@ def refil_loss(
     strategy: Strategy = None,
 ) -> Float[Array, ""]:
     """The TD error of values mixed from utilities within groups and across them, towards the same targets."""
-    masks = sight.attends[:, None] & groups
 
     def utilities(attends: Bool[Array, "B A E"]) -> Float[Array, "B A"]:
         values = networks.utilities(params, sight._replace(attends=attends), batch.last_action, strategy)
         return take(values, batch.action)
 
-    chosen = jax.vmap(utilities, in_axes=1, out_axes=1)(masks)
-    return td_loss(params, networks, batch, networks.mix_groups(params, chosen, sight, masks))
+    chosen = jax.vmap(utilities, in_axes=1, out_axes=1)(sight.attends[:, None] & groups)
+    mixed = networks.mix_groups(params, chosen, sight, sight.relates[:, None] & groups)
+    return td_loss(params, networks, batch, mixed)

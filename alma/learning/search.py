@@ -15,11 +15,19 @@ SWEEPS = 20
 """How often all agents are looked at again, at the most."""
 
 
-def search_all(networks: AllocatorNetworks, params: Params, view: View, previous: Int[Array, "A"]) -> Int[Array, "A"]:
-    """The best of all allocations of present agents to active subtasks."""
+def how_many(view: View, agents: int) -> Float[Array, ""]:
+    """Allocations of present agents to active subtasks; a float, since there may be very many."""
+    return jnp.sum(view.active).astype(jnp.float32) ** jnp.sum(view.present[:agents])
+
+
+def search_all(
+    networks: AllocatorNetworks, params: Params, view: View, previous: Int[Array, "A"], at_most: int
+) -> Int[Array, "A"]:
+    """The best of all allocations of present agents to active subtasks; nobody is sent where there are too many."""
     encoded = networks.encode(params, view, previous)
     agents = previous.shape[-1]
-    total = jnp.sum(view.active) ** jnp.sum(view.present[:agents])
+    number = how_many(view, agents)
+    total = jnp.where(number <= at_most, number, 0).astype(jnp.int32)
 
     def score(carry: tuple[Int[Array, ""], Float[Array, ""], Int[Array, "A"]]) -> tuple:
         first, best_value, best = carry

@@ -64,12 +64,12 @@ class Pooling(nn.Module):
     """Next to an agent's own features: sums over the things it attends to, and over the team mates.
 
     Each is seen together with the agent's own features; things come with their relations to the agent, team mates
-    without. Only the first `things` an agent attends to are looked at: with as many as it can see nothing is lost,
-    and most pairs need never be computed.
+    without. Only the first `things` an agent attends to are looked at (None: all): with as many as it can see nothing
+    is lost, and most pairs need never be computed. A row with nothing to attend to yields zeros.
     """
 
     width: int
-    things: int
+    things: int | None
 
     @nn.compact
     def __call__(
@@ -85,14 +85,32 @@ class Pooling(nn.Module):
             own = nn.Dense(self.width, use_bias=False, name=f"own_to_{name}")(mine)
             return nn.relu(nn.Dense(self.width, name=name)(others) + own[..., None, :])
 
-        found, at = jax.lax.top_k(attends[..., agents:].astype(jnp.float32), self.things)
-        near = jnp.take_along_axis(relations[..., agents:, :], at[..., None], axis=-2)
-        things = jnp.take_along_axis(features[..., None, agents:, :], at[..., None], axis=-2)
+        found, things, near = self._gather(features, relations, attends)
         of_things = jnp.sum(found[..., None] * pairs("thing", jnp.concatenate([things, near], axis=-1)), axis=-2)
         of_mates = jnp.sum(attends[..., :agents, None] * pairs("mate", mine[..., None, :, :]), axis=-2)
-        own = nn.relu(nn.Dense(self.width, name="own")(mine))
+        itself = jnp.diagonal(attends[..., :agents], axis1=-2, axis2=-1)[..., None]
+        own = itself * nn.relu(nn.Dense(self.width, name="own")(mine))
         normal = nn.LayerNorm(name="norm")(jnp.concatenate([own, of_things, of_mates], axis=-1))
-        return nn.Dense(self.width, name="output")(normal)
+        return jnp.where(jnp.any(attends, axis=-1, keepdims=True), nn.Dense(self.width, name="output")(normal), 0)
+
+    def _gather(
+        self,
+        features: Float[Array, "*b E F"],
+        relations: Float[Array, "*b A E R"],
+        attends: Bool[Array, "*b A E"],
+    ) -> tuple[Float[Array, "*b A K"], Float[Array, "*b A K F"], Float[Array, "*b A K R"]]:
+        """The things each agent looks at: whether there is one, its features and its relations."""
+        agents, entities = attends.shape[-2:]
+        found, near = attends[..., agents:].astype(jnp.float32), relations[..., agents:, :]
+        things = features[..., None, agents:, :]
+        if self.things is None or self.things >= entities - agents:
+            return found, jnp.broadcast_to(things, (*found.shape, things.shape[-1])), near
+        found, at = jax.lax.top_k(found, self.things)
+        return (
+            found,
+            jnp.take_along_axis(things, at[..., None], axis=-2),
+            jnp.take_along_axis(near, at[..., None], axis=-2),
+        )
 
 
 def masked_softmax(logits: Float[Array, "*#n"], mask: Bool[Array, "*#n"]) -> Float[Array, "*#n"]:

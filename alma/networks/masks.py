@@ -22,13 +22,13 @@ def look_at(features: tuple[int, ...], view: View) -> View:
 
 
 def same_subtask(view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A E"]:
-    """ALMA's mask: an agent attends to what is visible, present, and of its own subtask."""
+    """ALMA's mask: what is present and of an agent's own subtask, for agents that are present themselves."""
     subtask = subtask_of_entities(view, allocation)
     shared = (allocation[..., :, None] == subtask[..., None, :]) & (allocation[..., :, None] >= 0)
-    return shared & view.visible & view.present[..., None, :]
+    return shared & all_present(view)
 
 
-def all_visible(view: View) -> Bool[Array, "*b A E"]:
-    """No mask: a present agent attends to whatever is visible and present."""
+def all_present(view: View) -> Bool[Array, "*b A E"]:
+    """No mask but presence, of agents and of what they look at."""
     agents = view.visible.shape[-2]
-    return view.visible & view.present[..., None, :] & view.present[..., :agents, None]
+    return view.present[..., None, :] & view.present[..., :agents, None]

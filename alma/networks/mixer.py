@@ -61,7 +61,7 @@ class Qmix(Mixer):
     def __call__(
         self, utilities: Float[Array, "*b G A"], sight: Sight, groups: Bool[Array, "*b G A E"]
     ) -> Float[Array, "*b K"]:
-        view, attends, members = sight
+        view, members = sight.view, sight.members
 
         def hypernetwork(name: str, masks: Bool[Array, "*b G A E"]) -> Float[Array, "*b G A W"]:
             trunk = Attention(self.hyper_width, self.heads, self.use_relations, name=f"{name}_trunk")
@@ -69,7 +69,7 @@ class Qmix(Mixer):
             return nn.Dense(self.width, name=name)(attended)
 
         def mean_of_members(name: str) -> Float[Array, "*b K W"]:
-            rows = hypernetwork(name, attends[..., None, :, :])[..., 0, :, :]
+            rows = hypernetwork(name, sight.relates[..., None, :, :])[..., 0, :, :]
             return jnp.einsum("...aw,...ak->...kw", rows, members) / rows.shape[-2]
 
         first = self._positive(hypernetwork("first", groups))

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.networks.masks import all_visible, allocation_matrix, same_subtask
+from alma.networks.masks import all_present, allocation_matrix, same_subtask
 from alma.task import Outcome, TaskSpec, View, available_under, subtask_of_entities
 
 
@@ -19,6 +19,9 @@ class Sight(NamedTuple):
 
     view: View
     attends: Bool[Array, "*b A E"]
+    """What an agent looks at: what it may, and can see."""
+    relates: Bool[Array, "*b A E"]
+    """What mixers look at for an agent: the same, seen or not, since values are of states."""
     members: Float[Array, "*b A K"]
     """Which agents make up each value."""
 
@@ -28,8 +31,12 @@ class Scope(Protocol):
     """How actors take an allocation."""
 
     @property
-    def things(self) -> int:
-        """The most non-agent entities an agent can see."""
+    def things(self) -> int | None:
+        """The most non-agent entities an agent looks at; None: all."""
+
+    @property
+    def knows_subtasks(self) -> bool:
+        """Whether an allocation means anything."""
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
         """What networks are given."""
@@ -51,11 +58,21 @@ class Masked:
     spec: TaskSpec
 
     @property
-    def things(self) -> int:
-        return self.spec.things_per_subtask
+    def things(self) -> int | None:
+        return self.spec.max_things
+
+    @property
+    def knows_subtasks(self) -> bool:
+        return True
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
-        return Sight(view, same_subtask(view, allocation), allocation_matrix(allocation, self.spec.subtasks))
+        relates = same_subtask(view, allocation)
+        return Sight(view, relates & view.visible, relates, self.members(view, allocation))
+
+    def members(self, view: View, allocation: Int[Array, "*b A"]) -> Float[Array, "*b A M"]:
+        """Agents that are there, by the subtask they were given."""
+        present = view.present[..., : allocation.shape[-1], None]
+        return allocation_matrix(allocation, view.active.shape[-1]) * present
 
     def active(self, view: View) -> Bool[Array, "*b M"]:
         return view.active
@@ -77,14 +94,18 @@ class Labelled(Masked):
     """
 
     @property
-    def things(self) -> int:
-        return self.spec.entities - self.spec.agents
+    def things(self) -> int | None:
+        return None
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
-        order = jax.random.permutation(key, self.spec.subtasks)
-        labels = allocation_matrix(subtask_of_entities(view, allocation), self.spec.subtasks)[..., order]
+        known, found = self.spec.subtasks, view.active.shape[-1]
+        if found > known:
+            raise ValueError(f"these networks have labels for {known} subtasks, and here are {found}")
+        order = jax.random.permutation(key, known)
+        labels = allocation_matrix(subtask_of_entities(view, allocation), known)[..., order]
         labelled = replace(view, entities=jnp.concatenate([view.entities, labels], axis=-1))
-        return Sight(labelled, all_visible(view), allocation_matrix(allocation, self.spec.subtasks))
+        relates = all_present(view)
+        return Sight(labelled, relates & view.visible, relates, self.members(view, allocation))
 
 
 @dataclass(frozen=True)
@@ -94,12 +115,17 @@ class Flat:
     spec: TaskSpec
 
     @property
-    def things(self) -> int:
-        return self.spec.entities - self.spec.agents
+    def things(self) -> int | None:
+        return None
+
+    @property
+    def knows_subtasks(self) -> bool:
+        return False
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
-        members = view.present[..., : self.spec.agents, None].astype(jnp.float32)
-        return Sight(view, all_visible(view), members)
+        relates = all_present(view)
+        members = view.present[..., : allocation.shape[-1], None].astype(jnp.float32)
+        return Sight(view, relates & view.visible, relates, members)
 
     def active(self, view: View) -> Bool[Array, "*b 1"]:
         return jnp.ones((*view.active.shape[:-1], 1), bool)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import norm
-from views import random_view
+from views import SPEC, random_view, select_entities
 
 from alma import NOBODY
 from alma.learning.actors import Actors
@@ -17,19 +17,7 @@ from alma.networks.coach import Gaussian
 from alma.networks.scope import Flat
 from alma.presets import ActorNetworkOptions, ActorOptions
 from alma.rollout import Situation
-from alma.task import TaskSpec
 
-SPEC = TaskSpec(
-    name="random",
-    agents=3,
-    entities=7,
-    subtasks=3,
-    actions=tuple("abcd"),
-    features=tuple("fghij"),
-    relations=tuple("rs"),
-    max_steps=10,
-    mask_subtask_actions=False,
-)
 KEY = jax.random.key(0)
 NETWORKS = ActorNetworkOptions(width=8, heads=2, hidden=8)
 COACHED = CoachedActors(SPEC, ActorOptions(networks=NETWORKS), Flat(SPEC), period=5)
@@ -68,6 +56,23 @@ def test_the_coach_sees_which_subtask_an_entity_belongs_to(params):
     assert not np.allclose(apart, together)
 
 
+def test_the_coach_sees_what_agents_do_not(params):
+    blind = replace(VIEW, visible=jnp.zeros_like(VIEW.visible))
+    seen, unseen = (COACHED.networks.advise_best(params, KEY, view) for view in (VIEW, blind))
+    np.testing.assert_array_equal(seen, unseen)
+
+
+def test_the_order_of_agents_does_not_matter_to_the_coach(params):
+    order = np.array([2, 0, 1])
+    shuffled = jax.vmap(lambda view: select_entities(view, order.tolist(), [6, 4, 3, 5]))(VIEW)
+    one = COACHED.networks.advise_best(params, KEY, VIEW)
+    np.testing.assert_allclose(COACHED.networks.advise_best(params, KEY, shuffled), one[:, order], atol=1e-5)
+    actions = jnp.asarray([[0, 1, 2], [3, 2, 1]])
+    guess = COACHED.networks.recognise(params, KEY, VIEW, actions)
+    again = COACHED.networks.recognise(params, KEY, shuffled, actions[:, order])
+    np.testing.assert_allclose(again.mean, guess.mean[:, order], atol=1e-5)
+
+
 def test_densities_and_entropies_against_scipy():
     gaussian = Gaussian(jnp.asarray([0.5, -1.0]), jnp.asarray([0.0, -2.0]))
     expected = norm([0.5, -1.0], np.exp([0.0, -1.0]))
@@ -77,12 +82,12 @@ def test_densities_and_entropies_against_scipy():
 
 
 def test_recognition_by_hand():
-    """Present agents count, and the log-density of each is kept within bounds."""
+    """Present agents count, and the log-density of each number is kept within bounds."""
     guess = Gaussian(jnp.zeros((1, 3, 2)), jnp.zeros((1, 3, 2)))
     strategy = jnp.asarray([[[1.0, 0.0], [100.0, 0.0], [7.0, 7.0]]])
     present = jnp.asarray([[True, True, False]])
-    near = np.log(2 * np.pi) + 0.5
-    assert float(recognition_loss(guess, strategy, present)) == pytest.approx((near + 1000) / 2)
+    zero = np.log(2 * np.pi) / 2  # what a number costs that is guessed right
+    assert float(recognition_loss(guess, strategy, present)) == pytest.approx((2 * zero + 0.5 + zero + 1000) / 2)
     sharp = Gaussian(jnp.zeros((1, 3, 2)), jnp.full((1, 3, 2), -10.0))
     assert float(recognition_loss(sharp, jnp.zeros((1, 3, 2)), present)) == 0, "never better than certain"
     assert float(mean_entropy(guess, present)) == pytest.approx(np.log(2 * np.pi) + 1)

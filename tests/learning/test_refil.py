@@ -4,26 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from views import random_view
+from views import SPEC, random_view
 
 from alma.learning.actors import Actors
 from alma.learning.qmix import ActorBatch
 from alma.learning.refil import imagine_groups, refil_loss
 from alma.networks.scope import Flat, Masked
 from alma.presets import ActorNetworkOptions, ActorOptions
-from alma.task import TaskSpec
 
-SPEC = TaskSpec(
-    name="random",
-    agents=3,
-    entities=7,
-    subtasks=3,
-    actions=tuple("abcd"),
-    features=tuple("fghij"),
-    relations=tuple("rs"),
-    max_steps=10,
-    mask_subtask_actions=False,
-)
 KEY = jax.random.key(0)
 WINDOWS = 64
 
@@ -48,8 +36,8 @@ def test_groups_are_groups():
     assert len(set(within[:, 0].sum(axis=1).tolist())) >= 6
 
 
-def actors(imagination, mixer="qmix", window=1, scope=Masked):
-    networks = ActorNetworkOptions(trunk="attention", width=8, heads=2, hidden=8, mixer=mixer, hyper_width=8)
+def actors(imagination, mixer="qmix", window=1, scope=Masked, trunk="attention"):
+    networks = ActorNetworkOptions(trunk=trunk, width=8, heads=2, hidden=8, mixer=mixer, hyper_width=8)
     options = ActorOptions(batch=4, window=window, imagination=imagination, networks=networks)
     return Actors(SPEC, options, scope(SPEC), period=5)
 
@@ -67,7 +55,11 @@ def test_without_imagination_it_is_plain_qmix():
     plain = actors(0.0)
     params = plain.init(KEY, batch.view, batch.allocation).params
     loss, figures = plain.loss(params, KEY, batch)
-    assert float(loss) == float(figures["actor_loss"])
+    sight = plain.networks.look(KEY, batch.view, batch.allocation)
+    values = plain.networks.utilities(params, sight, batch.last_action)
+    chosen = jnp.take_along_axis(values, batch.action[..., None], axis=-1)[..., 0]
+    by_hand = np.mean((np.asarray(plain.networks.mix(params, chosen, sight)) - np.asarray(batch.target)) ** 2)
+    assert float(loss) == pytest.approx(float(by_hand), rel=1e-5)
     mixed, figures = actors(0.5).loss(params, KEY, batch)
     assert float(mixed) == pytest.approx(0.5 * figures["actor_loss"] + 0.5 * figures["imagined_loss"])
     assert float(figures["actor_loss"]) == pytest.approx(float(loss), rel=1e-6)
@@ -97,6 +89,19 @@ def test_a_window_keeps_its_groups():
     params = one.init(KEY, batch.view, batch.allocation).params
     doubled = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf]), batch)
     assert float(two.loss(params, KEY, doubled)[0]) == pytest.approx(float(one.loss(params, KEY, batch)[0]), rel=1e-5)
+
+
+@pytest.mark.parametrize("trunk", ["pooling", "attention"])
+def test_an_agent_that_imagines_itself_away_looks_at_nothing_of_its_own(trunk):
+    """Across groups an agent is not in its own sight: alone, it has nothing to look at, and no utility of its own."""
+    low = actors(0.5, trunk=trunk)
+    view = jax.tree.map(lambda leaf: leaf[None], random_view(0))
+    params = low.init(KEY, view, jnp.zeros((1, 3), int)).params
+    sight = low.networks.look(KEY, view, jnp.zeros((1, 3), int))
+    nothing = sight._replace(attends=jnp.zeros_like(sight.attends))
+    blind = low.networks.utilities(params, nothing, jnp.full((1, 3), -1))
+    assert np.allclose(blind[0, 0], blind[0, 1])
+    assert np.allclose(blind[0, 0], blind[0, 2]), "the same for all, whoever they are"
 
 
 def test_it_works_without_subtasks_too():

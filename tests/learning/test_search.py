@@ -10,7 +10,7 @@ import pytest
 from views import random_view
 
 from alma import NOBODY
-from alma.learning.search import allocations_by_number, search_all, search_nearby
+from alma.learning.search import allocations_by_number, how_many, search_all, search_nearby
 from alma.networks.allocator import AllocatorNetworks
 from alma.networks.popart import Plain
 
@@ -80,12 +80,12 @@ def test_all_allocations_are_counted_once(seed, absent, inactive):
 @pytest.mark.parametrize(("seed", "absent", "inactive"), CASES)
 def test_the_best_of_all_is_found(seed, absent, inactive):
     view, params = situation(seed, absent, inactive)
-    assert search_all(TABLE, params, view, NOWHERE).tolist() == best_by_hand(view, params)[1]
+    assert search_all(TABLE, params, view, NOWHERE, 10_000).tolist() == best_by_hand(view, params)[1]
 
 
 def test_nothing_active_means_nobody():
     view, params = situation(0, inactive=range(SUBTASKS))
-    assert search_all(TABLE, params, view, NOWHERE).tolist() == NOWHERE.tolist()
+    assert search_all(TABLE, params, view, NOWHERE, 10_000).tolist() == NOWHERE.tolist()
     assert search_nearby(TABLE, params, jax.random.key(0), view, NOWHERE, 2).tolist() == NOWHERE.tolist()
 
 
@@ -107,3 +107,10 @@ def test_without_company_a_search_nearby_is_exact():
     params = {**params, "together": jnp.zeros((AGENTS, AGENTS))}
     found = search_nearby(TABLE, params, jax.random.key(0), view, NOWHERE, 1)
     assert found.tolist() == jnp.argmax(params["alone"], axis=1).tolist()
+
+
+def test_too_many_to_try_them_all():
+    view, params = situation(0)
+    assert how_many(view, AGENTS) == 5**4
+    assert search_all(TABLE, params, view, NOWHERE, 624).tolist() == NOWHERE.tolist()
+    assert search_all(TABLE, params, view, NOWHERE, 625).tolist() == best_by_hand(view, params)[1]

@@ -1,14 +1,14 @@
 import itertools
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from views import random_view, select_entities
+from views import SPEC, random_view, rename_subtasks, select_entities, without
 
-from alma.networks.masks import allocation_matrix, same_subtask
 from alma.networks.mixer import Independent, Qmix, Sum
-from alma.networks.scope import Sight
+from alma.networks.scope import Masked
 
 VIEW = random_view()
 ALLOCATION = jnp.asarray([0, 1, 0])
@@ -16,7 +16,7 @@ UTILITIES = jnp.asarray([0.5, -1.0, 2.0])
 
 
 def see(view=VIEW, allocation=ALLOCATION):
-    return Sight(view, same_subtask(view, allocation), allocation_matrix(allocation, 3))
+    return Masked(SPEC).look(jax.random.key(0), view, allocation)
 
 
 @pytest.fixture(scope="module", params=["sum", "softmax", "absolute"])
@@ -62,6 +62,27 @@ def test_permuting_agents_changes_nothing(mix):
     order = np.array([2, 0, 1])
     permuted = select_entities(VIEW, order.tolist(), [3, 4, 5, 6])
     np.testing.assert_allclose(mix(UTILITIES[order], permuted, ALLOCATION[order]), mix(), atol=1e-5)
+
+
+def test_renaming_subtasks_permutes_their_values(mix):
+    order = np.array([2, 0, 1])
+    renamed = mix(view=rename_subtasks(VIEW, order), allocation=jnp.argsort(jnp.asarray(order))[ALLOCATION])
+    np.testing.assert_allclose(renamed, mix()[order], atol=1e-5)
+
+
+def test_the_dead_do_not_count(mix):
+    """An agent that is gone changes nothing, whatever it was allocated to."""
+    gone = without(VIEW, 1)
+    utilities = UTILITIES.at[1].set(0)
+    one = mix(utilities, gone, ALLOCATION)
+    np.testing.assert_allclose(one, mix(utilities, gone, ALLOCATION.at[1].set(0)), atol=1e-6)
+    np.testing.assert_allclose(one, mix(utilities, gone, ALLOCATION.at[1].set(-1)), atol=1e-6)
+
+
+def test_values_are_of_states_not_of_what_is_seen(mix):
+    """Mixers look at what agents cannot see, too."""
+    blind = replace(VIEW, visible=jnp.zeros_like(VIEW.visible))
+    np.testing.assert_allclose(mix(view=blind), mix(), atol=1e-6)
 
 
 def test_a_group_without_utility_changes_nothing(mixer, mix):

@@ -6,25 +6,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from views import ACTIONS, AGENTS, FEATURES, RELATIONS, SUBTASKS, THINGS, random_view, rename_subtasks, without
+from views import (
+    ACTIONS,
+    FEATURES,
+    RELATIONS,
+    SPEC,
+    SUBTASKS,
+    random_view,
+    rename_subtasks,
+    select_entities,
+    without,
+)
 
-from alma import NOBODY, Outcome, TaskSpec
+from alma import NOBODY, Outcome
 from alma.learning.actors import make_networks
 from alma.learning.qmix import greedy
 from alma.networks.scope import Flat, Labelled, Masked
 from alma.presets import ActorNetworkOptions, ActorOptions
 
-SPEC = TaskSpec(
-    name="random",
-    agents=AGENTS,
-    entities=AGENTS + THINGS,
-    subtasks=SUBTASKS,
-    actions=tuple("abcd"),
-    features=tuple("fghij"),
-    relations=tuple("rs"),
-    max_steps=10,
-    mask_subtask_actions=True,
-)
 ALLOCATION = jnp.asarray([0, 1, 0])
 LAST = jnp.asarray([1, -1, 3])
 VIEW = random_view()
@@ -62,6 +61,11 @@ def test_flat_is_one_subtask_that_holds_everything(networks_of):
     together = jnp.zeros(3, int)
     params = flat.init(KEY, VIEW, ALLOCATION)
     for one, other in zip(values(flat, params), values(masked, params, whole, together), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    # The same where an agent has died that is still allocated.
+    for one, other in zip(
+        values(flat, params, without(VIEW, 1)), values(masked, params, without(whole, 1), together), strict=True
+    ):
         np.testing.assert_allclose(one, other, atol=1e-6)
     assert flat.scope.rewards(OUTCOME).tolist() == [5]
     assert flat.scope.active(VIEW).tolist() == [True]
@@ -141,3 +145,36 @@ def test_labels_are_features():
     same = labels @ labels.T
     subtask = np.array([0, 1, 0, 0, 1, 2, 0])
     np.testing.assert_array_equal(same, subtask[:, None] == subtask)
+
+
+@pytest.mark.parametrize("scope", [Masked, Labelled, Flat])
+def test_order_does_not_matter(networks_of, scope):
+    networks = networks_of(scope(SPEC))
+    params = networks.init(KEY, VIEW, ALLOCATION)
+    utilities, mixed = values(networks, params)
+    agents, things = np.array([2, 0, 1]), [6, 4, 3, 5]
+    permuted = select_entities(VIEW, agents.tolist(), things)
+    sight = networks.look(KEY, permuted, ALLOCATION[agents])
+    after = networks.utilities(params, sight, LAST[agents])
+    np.testing.assert_allclose(after, utilities[agents], atol=1e-5)
+    np.testing.assert_allclose(networks.mix(params, after.max(axis=-1), sight), mixed, atol=1e-5)
+
+
+def test_what_is_not_visible_is_not_seen_by_agents(networks_of):
+    flat = networks_of(Flat(SPEC))
+    params = flat.init(KEY, VIEW, ALLOCATION)
+    hidden = replace(VIEW, visible=VIEW.visible.at[0, 4].set(False))
+    changed = replace(hidden, entities=hidden.entities.at[4].add(3.0))
+    np.testing.assert_allclose(values(flat, params, changed)[0][0], values(flat, params, hidden)[0][0], atol=1e-6)
+    assert not np.allclose(values(flat, params, changed)[1], values(flat, params, hidden)[1]), "but the mixer sees it"
+
+
+def test_smaller_situations_can_be_looked_at_and_larger_ones_are_not_labelled(networks_of):
+    labelled = networks_of(Labelled(SPEC))
+    params = labelled.init(KEY, VIEW, ALLOCATION)
+    small = random_view(agents=2, things=2, subtasks=2)
+    sight = labelled.look(KEY, small, jnp.asarray([0, 1]))
+    assert labelled.utilities(params, sight, jnp.asarray([0, 1])).shape == (2, ACTIONS)
+    large = random_view(agents=4, things=4, subtasks=4)
+    with pytest.raises(ValueError, match="labels for 3 subtasks, and here are 4"):
+        labelled.look(KEY, large, jnp.zeros(4, int))

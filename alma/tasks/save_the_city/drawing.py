@@ -1,24 +1,22 @@
 """A picture of a city: agents by type, buildings with health and fire, and a line from each agent to its subtask."""
 
 import math
-from functools import lru_cache
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image
 
 from alma.task import NOBODY, Allocation
+from alma.tasks.canvas import FAINT, INK, OVERSAMPLING, Canvas, Point
 from alma.tasks.save_the_city.dynamics import State
 from alma.tasks.save_the_city.rules import ABSENT, AgentType, BuildingType, Rules
 
 CELL = 34
 """Pixels along one side of a cell."""
-OVERSAMPLING = 2
-"""Pictures are drawn larger and scaled down, which smooths their edges."""
 HEADER, FOOTER, MARGIN = 40, 84, 14
 MIN_WIDTH = 560
 """Room for the legend."""
 
-PAPER, GRID, INK, FAINT = "#fbfaf7", "#ece8df", "#2b2d33", "#8a8780"
+GRID = "#ece8df"
 # Colours that people with any kind of colour vision can tell apart; letters say the same.
 AGENT_COLOURS = {
     AgentType.FIREFIGHTER: "#d55e00",
@@ -28,12 +26,10 @@ AGENT_COLOURS = {
 BUILDING_COLOURS = {BuildingType.FAST: "#6f6a8a", BuildingType.SLOW: "#a89f8d"}
 COMPLETE, BURNED, HEALTH, FLAME, GLOW, TIMER = "#3d9a50", "#3a3633", "#3d9a50", "#f0502d", "#ffc24d", "#c9302c"
 
-Point = tuple[float, float]
-
 
 def draw(rules: Rules, state: State, allocation: Allocation, caption: str = "") -> Image.Image:
     """Draw one state; `caption` goes on top."""
-    canvas = Canvas(rules.grid_size)
+    canvas = CityCanvas(rules.grid_size)
     canvas.background(caption or f"step {int(state.time)}")
     buildings = np.flatnonzero(np.asarray(state.building_type) != ABSENT).tolist()
     agents = np.flatnonzero(np.asarray(state.agent_type) != ABSENT).tolist()
@@ -53,7 +49,7 @@ def _cell(positions: object, index: int) -> Point:
     return float(x), float(y)
 
 
-def _draw_building(canvas: "Canvas", state: State, index: int) -> None:
+def _draw_building(canvas: "CityCanvas", state: State, index: int) -> None:
     cell = _cell(state.building_position, index)
     health, fire = float(state.health[index]), float(state.fire[index])
     if health >= 1:
@@ -71,18 +67,13 @@ def _draw_building(canvas: "Canvas", state: State, index: int) -> None:
         canvas.health_bar(cell, health)
 
 
-class Canvas:
+class CityCanvas(Canvas):
     """A map to draw on, in cells; north is up."""
 
     def __init__(self, grid_size: int) -> None:
         self.grid_size = grid_size
         side = grid_size * CELL + 2 * MARGIN
-        self.size = (max(side, MIN_WIDTH), side + HEADER + FOOTER)
-        self.image = Image.new("RGB", (self.size[0] * OVERSAMPLING, self.size[1] * OVERSAMPLING), PAPER)
-        self.pen = ImageDraw.Draw(self.image, "RGBA")
-
-    def finish(self) -> Image.Image:
-        return self.image.resize(self.size, Image.Resampling.LANCZOS)
+        super().__init__(max(side, MIN_WIDTH), side + HEADER + FOOTER)
 
     def _centre(self, cell: Point) -> Point:
         x = MARGIN + (cell[0] + 0.5) * CELL
@@ -100,7 +91,7 @@ class Canvas:
             low, high = -0.5, self.grid_size - 0.5
             for ends in (((i - 0.5, low), (i - 0.5, high)), ((low, i - 0.5), (high, i - 0.5))):
                 self.pen.line([self._centre(end) for end in ends], fill=GRID, width=OVERSAMPLING)
-        self._text((MARGIN, HEADER / 2 + 4), caption, 17, INK)
+        self.text((MARGIN, HEADER / 2 + 4), caption, 17, INK)
         self._legend()
 
     def _legend(self) -> None:
@@ -108,33 +99,19 @@ class Canvas:
         top = self.size[1] - FOOTER
         for column, kind in enumerate(AgentType):
             x = MARGIN + 10 + column * 118
-            self._disc((x, top + 12), 8, AGENT_COLOURS[kind], kind.name[0], 10)
-            self._text((x + 14, top + 12), kind.name.lower(), 13, FAINT)
+            self.disc((x, top + 12), 8, AGENT_COLOURS[kind], kind.name[0], 10)
+            self.text((x + 14, top + 12), kind.name.lower(), 13, FAINT)
         for x, colour, meaning in (
             (0, BUILDING_COLOURS[BuildingType.FAST], "burns fast, seldom"),
             (168, BUILDING_COLOURS[BuildingType.SLOW], "burns slowly, often"),
             (336, COMPLETE, "complete"),
             (424, BURNED, "burned down"),
         ):
-            self._swatch(MARGIN + 4 + x, top + 38, colour, meaning)
+            self.swatch(MARGIN + 4 + x, top + 38, colour, meaning)
 
-        self._swatch(MARGIN + 4, top + 64, HEALTH, "bar: health")
-        self._swatch(MARGIN + 4 + 168, top + 64, TIMER, "pie: time to the next fire")
-        self._swatch(MARGIN + 4 + 424, top + 64, FLAME, "fire")
-
-    def _swatch(self, x: float, y: float, colour: str, meaning: str) -> None:
-        box = [(x - 3) * OVERSAMPLING, (y - 6) * OVERSAMPLING, (x + 9) * OVERSAMPLING, (y + 6) * OVERSAMPLING]
-        self.pen.rounded_rectangle(box, 3 * OVERSAMPLING, fill=colour)
-        self._text((x + 14, y), meaning, 13, FAINT)
-
-    def _text(self, at: Point, text: str, size: int, colour: str, anchor: str = "lm") -> None:
-        where = (at[0] * OVERSAMPLING, at[1] * OVERSAMPLING)
-        self.pen.text(where, text, fill=colour, font=_font(size), anchor=anchor)
-
-    def _disc(self, at: Point, radius: float, colour: str, letter: str, size: int) -> None:
-        x, y, r = at[0] * OVERSAMPLING, at[1] * OVERSAMPLING, radius * OVERSAMPLING
-        self.pen.ellipse((x - r, y - r, x + r, y + r), fill=colour, outline="white", width=2 * OVERSAMPLING)
-        self._text(at, letter, size, "white", "mm")
+        self.swatch(MARGIN + 4, top + 64, HEALTH, "bar: health")
+        self.swatch(MARGIN + 4 + 168, top + 64, TIMER, "pie: time to the next fire")
+        self.swatch(MARGIN + 4 + 424, top + 64, FLAME, "fire")
 
     def link(self, start: Point, end: Point, colour: str) -> None:
         """The line from an agent to the building it is allocated to."""
@@ -142,7 +119,7 @@ class Canvas:
 
     def agent(self, cell: Point, kind: AgentType) -> None:
         x, y = self._centre(cell)
-        self._disc((x / OVERSAMPLING, y / OVERSAMPLING), 0.42 * CELL, AGENT_COLOURS[kind], kind.name[0], 15)
+        self.disc((x / OVERSAMPLING, y / OVERSAMPLING), 0.42 * CELL, AGENT_COLOURS[kind], kind.name[0], 15)
 
     def block(self, cell: Point, colour: str) -> None:
         self.pen.rounded_rectangle(self._box(cell, 0.46), 6 * OVERSAMPLING, fill=colour)
@@ -187,8 +164,3 @@ def _flame_outline(cell: Point, size: float) -> list[Point]:
         wide = math.sin(angle) * math.sin(angle / 2) ** 1.5
         outline.append((x + size * wide, y + size * math.cos(angle) * (1.25 if math.cos(angle) > 0 else 0.8)))
     return outline
-
-
-@lru_cache
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size * OVERSAMPLING)

@@ -42,6 +42,7 @@ def _allocate(rules: Rules, state: State, urgent: Bool[Array, "M"], count_dead: 
         claimed = taken[:, None] * (np.arange(types) == kind)
         return (unclaimed - claimed, assigned + taken), jnp.where(goes, army, NOBODY)
 
+    chosen: Int[Array, A]
     _, chosen = jax.lax.scan(send, (unclaimed, jnp.zeros(armies, jnp.int32)), state.order)
     return jnp.full(agents, NOBODY).at[state.order].set(chosen)
 
