@@ -10,7 +10,7 @@ import optax
 from views import FEATURES, random_view, without
 
 from alma import NOBODY
-from alma.learning.aql import Search, allocator_batch, aql_loss, choose, vary
+from alma.learning.aql import Candidates, allocator_batch, aql_loss, choose, vary
 from alma.networks.allocator import PairAllocator
 from alma.networks.popart import Plain
 from alma.replay import Decision
@@ -58,7 +58,7 @@ def test_the_best_allocation_is_found():
                 decision,
                 gamma=0.9,
                 reward_scale=1.0,
-                search=Search(8, 8),
+                candidates=Candidates(8, 8),
             )
             gradients, figures = jax.grad(aql_loss, has_aux=True)(params, NETWORKS, batch, 0.05)
             updates, state = optimiser.update(gradients, state)
@@ -69,7 +69,7 @@ def test_the_best_allocation_is_found():
     (params, _), figures = train(params, optimiser.init(params), jax.random.key(5))
     assert float(figures["critic_loss"][-50:].mean()) < 0.1
     encoded = NETWORKS.encode(params, batch_of(view), nobody)
-    chosen, _ = choose(NETWORKS, params, jax.random.key(6), encoded, batch_of(view), Search(8, 8))
+    chosen, _ = choose(NETWORKS, params, jax.random.key(6), encoded, batch_of(view), Candidates(8, 8))
     earned = np.asarray(payoff)[np.asarray(chosen) @ [9, 3, 1]]
     assert earned.mean() > float(payoff.max()) - 0.1
 
@@ -94,7 +94,7 @@ def test_gradients_keep_to_their_own_network():
                 decision,
                 gamma=0.9,
                 reward_scale=1.0,
-                search=Search(4),
+                candidates=Candidates(4),
             )
             return aql_loss(params, NETWORKS, batch, 0.01)[1][part]
 
@@ -126,7 +126,7 @@ def test_targets_by_hand():
         decision,
         gamma=0.9,
         reward_scale=2.0,
-        search=Search(6),
+        candidates=Candidates(6),
     )
     before = jnp.where(terminated[:, None], NOBODY, 1)
     before = jnp.broadcast_to(before, (BATCH, 3))
@@ -160,8 +160,8 @@ def test_variations_find_what_the_proposal_does_not_suggest():
     sure = jax.tree.map(lambda leaf: leaf * 1000.0, params["proposal"])
     params = {**params, "proposal": sure}
     encoded = NETWORKS.encode(params, view, nobody)
-    alone, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, Search(8))
-    varied, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, Search(8, 8))
+    alone, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, Candidates(8))
+    varied, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, Candidates(8, 8))
 
     def worth(chosen):
         return NETWORKS.values(params, encoded, chosen[:, None])[:, 0]

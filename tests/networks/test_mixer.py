@@ -22,13 +22,13 @@ def see(view=VIEW, allocation=ALLOCATION):
 @pytest.fixture(scope="module", params=["sum", "softmax", "absolute"])
 def mixer(request):
     network = Sum() if request.param == "sum" else Qmix(4, 8, 2, weights=request.param)
-    return network, network.init(jax.random.key(1), UTILITIES[None], see(), see().attends[None])
+    return network, network.init(jax.random.key(1), UTILITIES[None], see(), see().relates[None])
 
 
 @pytest.fixture(scope="module")
 def mix(mixer):
     network, params = mixer
-    apply = jax.jit(lambda utilities, sight: network.apply(params, utilities[None], sight, sight.attends[None]))
+    apply = jax.jit(lambda utilities, sight: network.apply(params, utilities[None], sight, sight.relates[None]))
     return lambda utilities=UTILITIES, view=VIEW, allocation=ALLOCATION: np.asarray(
         apply(utilities, see(view, allocation))
     )
@@ -90,14 +90,14 @@ def test_a_group_without_utility_changes_nothing(mixer, mix):
     network, params = mixer
     sight = see()
     twice = jnp.stack([UTILITIES, jnp.zeros(3)])
-    groups = jnp.stack([sight.attends, ~sight.attends])
+    groups = jnp.stack([sight.relates, ~sight.relates])
     np.testing.assert_allclose(network.apply(params, twice, sight, groups), mix(), atol=1e-5)
 
 
 def test_weights_of_a_group_are_made_under_its_mask():
     sight, network = see(), Qmix(4, 8, 2)
-    params = network.init(jax.random.key(1), UTILITIES[None], sight, sight.attends[None])
-    groups = sight.attends[None]
+    params = network.init(jax.random.key(1), UTILITIES[None], sight, sight.relates[None])
+    groups = sight.relates[None]
     whole = network.apply(params, UTILITIES[None], sight, groups)
     narrow = network.apply(params, UTILITIES[None], sight, groups & (jnp.arange(7) < 3))
     assert not np.allclose(whole[:2], narrow[:2])
@@ -107,13 +107,13 @@ def test_weights_of_a_group_are_made_under_its_mask():
 
 
 def test_sum_by_hand():
-    mixed = Sum().apply({}, UTILITIES[None], see(), see().attends[None])
+    mixed = Sum().apply({}, UTILITIES[None], see(), see().relates[None])
     assert mixed.tolist() == [2.5, -1.0, 0.0]
-    twice = Sum().apply({}, jnp.stack([UTILITIES, 10 * UTILITIES]), see(), see().attends[None].repeat(2, axis=0))
+    twice = Sum().apply({}, jnp.stack([UTILITIES, 10 * UTILITIES]), see(), see().relates[None].repeat(2, axis=0))
     assert twice.tolist() == [27.5, -11.0, 0.0]
 
 
 def test_independent_agents_by_hand():
     mixer, sight = Independent(), see(allocation=jnp.asarray([0, -1, 1]))
-    assert mixer.apply({}, UTILITIES[None], sight, sight.attends[None]).tolist() == [0.5, 0.0, 2.0]
+    assert mixer.apply({}, UTILITIES[None], sight, sight.relates[None]).tolist() == [0.5, 0.0, 2.0]
     assert mixer.spread(jnp.asarray([5.0, 7.0, 9.0]), sight.members).tolist() == [5.0, 0.0, 7.0]

@@ -40,6 +40,8 @@ class State:
     """Steps until an army changes its mind."""
     since_switch: Int[Array, "M"]
     beaten: Bool[Array, "M"]
+    breached: Bool[Array, "M"]
+    """Armies that have come into the base, which ends the battle."""
     settled: Bool[Array, "K"]
     """Enemies that are back where they started, and idle."""
     moved: Float[Array, "A+K 2"]
@@ -53,14 +55,8 @@ class State:
         return len(self.order)
 
     @property
-    def members(self) -> Bool[Array, "M K"]:
-        """Living enemies, by army."""
-        alive = self.units.alive[self.agents :]
-        return (self.army[None, :] == np.arange(len(self.exists))[:, None]) & alive[None, :]
-
-    @property
     def active(self) -> Bool[Array, "M"]:
-        return self.exists & ~self.beaten
+        return self.exists & ~self.beaten & ~self.breached
 
 
 # ---- beginning
@@ -87,6 +83,7 @@ def draw_battle(rules: Rules, key: PRNGKeyArray) -> State:
         timer=(timer - earliest).astype(jnp.int8),
         since_switch=jnp.zeros(exists.shape, jnp.int8),
         beaten=exists & ~_has_fighters(rules, kind[rules.max_agents :], theirs >= 0, army),
+        breached=jnp.zeros_like(exists),
         settled=theirs >= 0,
         moved=jnp.zeros((len(kind), 2), jnp.float16),
         order=jax.random.permutation(keys[7], rules.max_agents).astype(jnp.int8),
@@ -217,6 +214,7 @@ def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tup
         state,
         units=units,
         beaten=result.beaten,
+        breached=result.breached,
         moved=jnp.where(alive[:, None], units.position - before.position, 0).astype(jnp.float16),
         settled=settle(state, fought),
         since_switch=jnp.minimum(state.since_switch + 1, 100).astype(jnp.int8),

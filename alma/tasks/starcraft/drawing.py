@@ -79,7 +79,8 @@ def _draw_armies(canvas: BattleCanvas, rules: Rules, state: State) -> None:
 
 def _draw_link(canvas: BattleCanvas, state: State, unit: int, army: int) -> None:
     """From an agent to the middle of the army it was sent against."""
-    members = np.flatnonzero(np.asarray(state.members)[army])
+    alive = np.asarray(state.units.health)[state.agents :] > 0
+    members = np.flatnonzero((np.asarray(state.army) == army) & alive)
     if not len(members):
         return
     x, y = np.asarray(state.units.position)[state.agents + members].mean(axis=0)

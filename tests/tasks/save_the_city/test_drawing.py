@@ -2,6 +2,7 @@ import numpy as np
 from city import BUILDER, FIREFIGHTER, GENERALIST, RULES, city
 
 from alma import NOBODY
+from alma.tasks.canvas import PAPER
 from alma.tasks.save_the_city import drawing
 from alma.tasks.save_the_city.scenarios import Building
 
@@ -31,7 +32,7 @@ def test_things_are_where_they_should_be():
         assert colour_at(picture, (cell[0] - beside_letter, cell[1])) == rgb(drawing.AGENT_COLOURS[kind])
     assert colour_at(picture, (1 - 0.38, 1)) == rgb(drawing.COMPLETE)
     assert colour_at(picture, (13 - 0.38, 13)) == rgb(drawing.BURNED)
-    assert colour_at(picture, (4.4, 12.3)) == rgb(drawing.PAPER)
+    assert colour_at(picture, (4.4, 12.3)) == rgb(PAPER)
 
 
 def test_a_line_shows_the_allocation():
