@@ -112,9 +112,9 @@ def _draw_unit(canvas: BattleCanvas, rules: Rules, state: State, unit: int, allo
         box = [2 * v for v in (x - radius, y - radius, x + radius, y + radius)]
         canvas.pen.rectangle(box, fill=ARMY_COLOURS[army % len(ARMY_COLOURS)], outline="white", width=3)
         canvas.text((x, y), letter, 11, "white", "mm")
-    bars = [(float(units.health[unit]) / rules.table.health[kind], HEALTH)]
+    bars = [(float(units.health[unit] / rules.table.health[kind]), HEALTH)]
     if rules.table.shield[kind]:
-        bars.append((float(units.shield[unit]) / rules.table.shield[kind], SHIELD))
+        bars.append((float(units.shield[unit] / rules.table.shield[kind]), SHIELD))
     for row, (share, colour) in enumerate(bars):
         canvas.bar((x - 11, y - radius - 5 - 4 * row), 22, 3, share, colour)
 
