@@ -7,6 +7,8 @@ import jax.numpy as jnp
 
 from alma import NOBODY, Outcome, Task, TaskSpec, View
 from alma.learning.schedules import Linear
+from alma.methods import Method, learned, rule
+from alma.networks.scope import Labelled, Masked
 from alma.presets import (
     ActorNetworkOptions,
     ActorOptions,
@@ -116,3 +118,6 @@ SMALL = TrainingOptions(
         action=Linear(1.0, 0.05, 8000), proposal=Linear(1.0, 0.05, 8000), subtask=Linear(1.0, 0.0, 8000)
     ),
 )
+
+MINE = Method("my own", Masked, learned)
+BY_RULE = Method("labelled actors under a rule", Labelled, rule("heuristic"))

@@ -7,7 +7,7 @@ import pytest
 import alma
 from alma.learning.schedules import Linear
 from alma.methods import METHODS
-from alma.presets import FAST, PAPER, PRESETS, ActorNetworkOptions, CollectionOptions, preset, with_actors
+from alma.presets import FAST, PAPER, ActorNetworkOptions, CollectionOptions, preset, with_actors
 from alma.trainer import Trainer
 
 
@@ -35,10 +35,10 @@ def test_the_paper():
     assert (PAPER.steps, PAPER.play) == (15_000_000, "live")
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", ["fast", "paper"])
 @pytest.mark.parametrize("method", METHODS)
-def test_every_preset_fits_every_method(preset, method):
-    trainer = Trainer(alma.make("save-the-city"), PRESETS[preset], method)
+def test_presets_fit_every_method(name, method):
+    trainer = Trainer(alma.make("save-the-city"), preset(name), method)
     assert trainer.params_like()
 
 

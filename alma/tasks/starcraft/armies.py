@@ -141,21 +141,15 @@ def _positions(
     ours = rules.map_size / 2 + side[kind[: rules.max_agents]]
     about = jnp.concatenate([ours, start[army]])
     scattered = about + jax.random.uniform(scatter_key, about.shape, minval=-0.5, maxval=0.5)
-    units = _fresh_units(rules, kind, scattered)
-    still = _nobody_moves(units, rules.max_agents)
-    facts = combat.gather_facts(rules.table, units, still)
+    units = combat.unpack(_fresh_units(rules, kind, scattered))
+    no = jnp.zeros(len(kind), bool)
+    facts = combat.gather_facts(rules.table, units, Orders(units.x, units.y, no, no, no, no))
 
-    def spread(position: Float[Array, "N 2"], _: None) -> tuple[Float[Array, "N 2"], None]:
-        offset = position[None, :, :] - position[:, None, :]
-        distance = jnp.sqrt(jnp.sum(offset**2, axis=-1))
-        return position + combat.room(facts, units, offset, distance), None
+    def spread(units: Units, _: None) -> tuple[Units, None]:
+        push_x, push_y = combat.room(facts, units, combat.measure(units))
+        return replace(units, x=units.x + push_x, y=units.y + push_y), None
 
-    return jax.lax.scan(spread, scattered, length=SPREAD_LOOPS)[0]
-
-
-def _nobody_moves(units: Units, agents: int) -> Orders:
-    no = jnp.zeros(len(units.kind), bool)
-    return Orders(units.position, no, no, no, jnp.arange(len(units.kind)) < agents)
+    return jax.lax.scan(spread, units, length=SPREAD_LOOPS)[0].position
 
 
 def _fresh_units(rules: Rules, kind: Int[Array, "N"], position: Float[Array, "N 2"]) -> Units:
@@ -164,7 +158,8 @@ def _fresh_units(rules: Rules, kind: Int[Array, "N"], position: Float[Array, "N 
     return combat.pack(
         Units(
             kind=kind,
-            position=jnp.where(exists[:, None], position, 0),
+            x=jnp.where(exists, position[:, 0], 0),
+            y=jnp.where(exists, position[:, 1], 0),
             health=jnp.where(exists, jnp.asarray(rules.table.health)[at], 0),
             shield=jnp.where(exists, jnp.asarray(rules.table.shield)[at], 0),
             energy=jnp.where(exists & (jnp.asarray(rules.table.heals)[at] > 0), ENERGY_START, 0),
@@ -205,7 +200,7 @@ def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tup
     state = change_minds(rules, dwell_key, state)
     agents, before = state.agents, state.units
     orders, targets = give_orders(rules, state, actions)
-    fought = fight(rules.table, fight_key, replace(before, target=targets), orders, LOOPS_PER_STEP, rules.map_size)
+    fought = fight(rules.types, fight_key, replace(before, target=targets), orders, LOOPS_PER_STEP, rules.map_size)
     result = judge(rules, state, fought)
     units = reinforce(rules, state, fought, result.beaten & ~state.beaten)
     time = (state.time + 1).astype(jnp.int16)
@@ -264,7 +259,6 @@ def give_orders(rules: Rules, state: State, actions: Actions) -> tuple[Orders, I
     """Ours do as their actions say, theirs as their army does."""
     agents, units = state.agents, state.units
     ours = np.arange(len(units.kind)) < agents
-    position = units.position[:agents]
     is_move = (actions > STOP) & (actions < FIRST_TARGET)
     direction = jnp.asarray(MOVES)[jnp.clip(actions - 1, 0, len(MOVES) - 1)]
     slot = actions - FIRST_TARGET
@@ -276,8 +270,11 @@ def give_orders(rules: Rules, state: State, actions: Actions) -> tuple[Orders, I
     home = state.start[army]
     base = jnp.full_like(home, rules.map_size / 2)
     away = jnp.sqrt(jnp.sum((units.position[agents:] - home) ** 2, axis=-1)) > SETTLED
+    ahead = units.position[:agents] + rules.order_distance * direction
+    goal = jnp.concatenate([ahead, jnp.where(attacks[:, None], base, home)])
     orders = Orders(
-        goal=jnp.concatenate([position + rules.order_distance * direction, jnp.where(attacks[:, None], base, home)]),
+        goal_x=goal[:, 0],
+        goal_y=goal[:, 1],
         walks=jnp.concatenate([is_move, attacks | away]),
         picks=jnp.concatenate([jnp.zeros(agents, bool), attacks | state.settled]),
         idle=jnp.concatenate([jnp.zeros(agents, bool), ~attacks & state.settled]),

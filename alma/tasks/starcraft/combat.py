@@ -1,11 +1,13 @@
 """Fighting, one game loop at a time. Both sides act at once and under the same laws.
 
 Units are rows of arrays, N of them, ours and theirs alike. What they are told (`Orders`) stays the same for the loops
-of a step; whom they shoot at may change.
+of a step; whom they shoot at may change. Here axes of batches come *last*: machines work on many battles at once by
+going along the last axis. `fight` looks after that.
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.tasks.starcraft import units as data
-from alma.tasks.starcraft.units import Table
+from alma.tasks.starcraft.units import Table, make_table
 
 NOTHING = -1
 """No target."""
@@ -36,28 +38,33 @@ PUSH = 0.5
 class Units:
     """Everything that changes about units."""
 
-    kind: Int[Array, "N"]
+    kind: Int[Array, "N *b"]
     """Row of the table; -1 where there is no unit."""
-    position: Float[Array, "N 2"]
-    health: Float[Array, "N"]
+    x: Float[Array, "N *b"]
+    y: Float[Array, "N *b"]
+    health: Float[Array, "N *b"]
     """0: dead, or not there."""
-    shield: Float[Array, "N"]
-    energy: Float[Array, "N"]
-    speed: Float[Array, "N"]
+    shield: Float[Array, "N *b"]
+    energy: Float[Array, "N *b"]
+    speed: Float[Array, "N *b"]
     """Cells in a loop, now."""
-    cooldown: Float[Array, "N"]
+    cooldown: Float[Array, "N *b"]
     """Loops to the next shot."""
-    target: Int[Array, "N"]
+    target: Int[Array, "N *b"]
     """Whom a unit attacks or heals."""
-    hit_in: Float[Array, "N"]
+    hit_in: Float[Array, "N *b"]
     """Loops until what a unit shot last hits; 0: nothing is under way. A second hit counts too."""
-    hit_target: Int[Array, "N"]
-    since_damage: Float[Array, "N"]
+    hit_target: Int[Array, "N *b"]
+    since_damage: Float[Array, "N *b"]
     """Loops."""
 
     @property
-    def alive(self) -> Bool[Array, "N"]:
+    def alive(self) -> Bool[Array, "N *b"]:
         return self.health > 0
+
+    @property
+    def position(self) -> Float[Array, "N *b 2"]:
+        return jnp.stack([self.x, self.y], axis=-1)
 
 
 def pack(units: Units) -> Units:
@@ -77,56 +84,63 @@ def unpack(units: Units) -> Units:
 class Orders(NamedTuple):
     """What units are told for a step."""
 
-    goal: Float[Array, "N 2"]
+    goal_x: Float[Array, "N *b"]
     """Where to walk, without a target."""
-    walks: Bool[Array, "N"]
+    goal_y: Float[Array, "N *b"]
+    walks: Bool[Array, "N *b"]
     """Towards the goal; False: stay."""
-    picks: Bool[Array, "N"]
+    picks: Bool[Array, "N *b"]
     """Chooses targets by itself."""
-    idle: Bool[Array, "N"]
+    idle: Bool[Array, "N *b"]
     """Of those that choose: waits, answers attacks and comes to help."""
-    ours: Bool[Array, "N"]
+    ours: Bool[Array, "N *b"]
 
 
 class Facts(NamedTuple):
     """What is the same for all loops of a step: the data of every unit, and of every pair."""
 
-    radius: Float[Array, "N"]
-    step: Float[Array, "N"]
-    acceleration: Float[Array, "N"]
-    period: Float[Array, "N"]
-    second_hit: Float[Array, "N"]
-    bolt_step: Float[Array, "N"]
-    heals: Float[Array, "N"]
-    armour: Float[Array, "N"]
-    max_health: Float[Array, "N"]
-    max_shield: Float[Array, "N"]
-    damage: Float[Array, "N N"]
+    radius: Float[Array, "N *b"]
+    step: Float[Array, "N *b"]
+    acceleration: Float[Array, "N *b"]
+    period: Float[Array, "N *b"]
+    second_hit: Float[Array, "N *b"]
+    bolt_step: Float[Array, "N *b"]
+    heals: Float[Array, "N *b"]
+    armour: Float[Array, "N *b"]
+    max_health: Float[Array, "N *b"]
+    max_shield: Float[Array, "N *b"]
+    damage: Float[Array, "N N *b"]
     """Of a hit, by attacker and target."""
-    reach: Float[Array, "N N"]
+    reach: Float[Array, "N N *b"]
     """Distance of centres within which a weapon, or a healer, reaches."""
-    apart: Float[Array, "N N"]
+    apart: Float[Array, "N N *b"]
     """Distance that two units keep; 0 where they do not collide."""
-    sees: Float[Array, "N N"]
+    sees: Float[Array, "N N *b"]
     """How far a unit that chooses by itself notices another as a target; negative where it never does."""
 
 
 def gather_facts(table: Table, units: Units, orders: Orders) -> Facts:
     """Look everything up once."""
+    types = len(table.health)
     kind, exists = jnp.maximum(units.kind, 0), units.kind >= 0
 
-    def of(column: np.ndarray) -> Float[Array, "N"]:
-        return jnp.where(exists, jnp.asarray(column)[kind], 0)
+    def of(column: np.ndarray) -> Float[Array, "N *b"]:
+        # There are a few types only: choosing among them beats looking them up.
+        found = sum(jnp.where(kind == t, float(column[t]), 0.0) for t in range(types))
+        return jnp.where(exists, found, 0)
 
-    radius, heals, biological = of(table.radius), of(table.heals), jnp.asarray(table.biological)[kind]
-    flying = jnp.asarray(table.flying)[kind]
-    damage = jnp.asarray(table.damage)[kind[:, None], kind[None, :]]
-    foes = orders.ours[:, None] != orders.ours[None, :]
-    other = ~np.eye(len(kind), dtype=bool)
-    heal = (heals > 0)[:, None] & (biological & ~flying)[None, :] & ~foes & other
-    hurt = (damage > 0) & foes
+    def by_type(matrix: np.ndarray) -> Float[Array, "N N *b"]:
+        rows = sum(jnp.where(kind[:, None] == t, of(matrix[t])[None], 0.0) for t in range(types))
+        return jnp.asarray(rows)
+
+    radius, heals, separation, flying = of(table.radius), of(table.heals), of(table.separation), of(table.flying)
+    foes = orders.ours[:, None] != orders.ours[None]
+    other = expand(~np.eye(len(kind), dtype=bool), kind.ndim + 1)
+    healable = of(table.biological & ~table.flying) > 0
+    damage = by_type(table.damage)
+    heal = (heals > 0)[:, None] & healable[None] & ~foes & other
     sight = jnp.maximum(ACQUISITION, of(table.range))[:, None]
-    separation = of(table.separation)
+    collide = (flying[:, None] == flying[None]) & other
     return Facts(
         radius=radius,
         step=of(table.step),
@@ -139,73 +153,129 @@ def gather_facts(table: Table, units: Units, orders: Orders) -> Facts:
         max_health=of(table.health),
         max_shield=of(table.shield),
         damage=damage,
-        reach=of(table.range)[:, None] + radius[:, None] + radius[None, :],
-        apart=jnp.where((flying[:, None] == flying[None, :]) & other, separation[:, None] + separation[None, :], 0),
-        sees=jnp.where(hurt, sight, jnp.where(heal, HEAL_SIGHT, -1)),
+        reach=(of(table.range) + radius)[:, None] + radius[None],
+        apart=jnp.where(collide, separation[:, None] + separation[None], 0),
+        sees=jnp.where((damage > 0) & foes, sight, jnp.where(heal, HEAL_SIGHT, -1)),
     )
 
 
-def fight(table: Table, key: PRNGKeyArray, units: Units, orders: Orders, loops: int, map_size: float) -> Units:
-    """Let units follow their orders for a number of loops."""
+def expand(array: np.ndarray, dimensions: int) -> np.ndarray:
+    """The same with batch axes of length 1 at the end."""
+    return array.reshape(*array.shape, *[1] * (dimensions - array.ndim))
+
+
+def fight(
+    types: tuple[str, ...], key: PRNGKeyArray, units: Units, orders: Orders, loops: int, map_size: float
+) -> Units:
+    """Let the units of one battle follow their orders for a number of loops."""
+    jitter = jax.random.uniform(key, (loops, len(units.kind)), minval=data.JITTER[0], maxval=data.JITTER[1])
+    return _side_by_side(types, map_size)(units, orders, jitter)
+
+
+@lru_cache
+def _side_by_side(types: tuple[str, ...], map_size: float) -> Any:
+    """`fight_on`, which under `vmap` fights all battles together, their axis last."""
+    together = jax.custom_batching.custom_vmap(
+        lambda units, orders, jitter: fight_on(make_table(types), units, orders, jitter, map_size)
+    )
+
+    @together.def_vmap
+    def rule(count: int, batched: Any, *arguments: Any) -> Any:
+        def put_last(is_batched: bool, leaf: Array) -> Array:
+            return jnp.moveaxis(leaf, 0, -1) if is_batched else jnp.broadcast_to(leaf[..., None], (*leaf.shape, count))
+
+        fought = together(*jax.tree.map(put_last, batched, list(arguments)))
+        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), fought), jax.tree.map(lambda _: True, fought)
+
+    return together
+
+
+def fight_on(table: Table, units: Units, orders: Orders, jitter: Float[Array, "L N *b"], map_size: float) -> Units:
+    """One loop for each row of jitter."""
     units = unpack(units)
     facts = gather_facts(table, units, orders)
-    jitter = jax.random.uniform(key, (loops, len(units.kind)), minval=data.JITTER[0], maxval=data.JITTER[1])
 
-    def body(units: Units, jitter: Float[Array, "N"]) -> tuple[Units, None]:
+    def body(units: Units, jitter: Float[Array, "N *b"]) -> tuple[Units, None]:
         return game_loop(table, facts, units, orders, jitter, map_size), None
 
     return pack(jax.lax.scan(body, units, jitter)[0])
 
 
+class Pairs(NamedTuple):
+    """Where units are to each other: from the first to the second."""
+
+    dx: Float[Array, "N N *b"]
+    dy: Float[Array, "N N *b"]
+    distance: Float[Array, "N N *b"]
+
+
+def measure(units: Units) -> Pairs:
+    dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
+    return Pairs(dx, dy, jnp.sqrt(dx**2 + dy**2))
+
+
 def game_loop(
-    table: Table, facts: Facts, units: Units, orders: Orders, jitter: Float[Array, "N"], map_size: float
+    table: Table, facts: Facts, units: Units, orders: Orders, jitter: Float[Array, "N *b"], map_size: float
 ) -> Units:
     """One sixteenth of a second."""
-    offset = units.position[None, :, :] - units.position[:, None, :]
-    distance = jnp.sqrt(jnp.sum(offset**2, axis=-1))
-    units = replace(units, target=choose_targets(table, facts, units, orders, distance))
-    reached = in_reach(facts, units, distance)
-    moved = move(facts, units, orders, offset, distance, reached, map_size)
-    shots, hits = shoot(facts, moved, distance, reached, jitter)
-    after = regain(facts, take_hits(facts, shots, hits), table)
+    pairs = measure(units)
+    units = replace(units, target=choose_targets(table, facts, units, orders, pairs.distance))
+    aims = is_one(units.target)
+    reached = jnp.any(aims & (pairs.distance <= facts.reach), axis=1)
+    moved = move(facts, units, orders, pairs, aims, reached, map_size)
+    shots, hits = shoot(facts, moved, pairs.distance, aims, reached, jitter)
+    after = regain(facts, take_hits(facts, shots, hits))
     if table.heals.any():
-        after = heal(facts, after, reached)
-    return answer(facts, after, orders, hits, distance)
+        after = heal(facts, after, aims, reached)
+    return answer(facts, after, orders, hits, pairs.distance)
+
+
+def is_one(target: Int[Array, "N *b"]) -> Bool[Array, "N N *b"]:
+    """Whether the second is the first one's target."""
+    count = len(target)
+    return target[:, None] == expand(np.arange(count)[None], target.ndim + 1)
+
+
+def of_target(aims: Bool[Array, "N N *b"], values: Float[Array, "#N N *b"]) -> Float[Array, "N *b"]:
+    """A value of the target, or of the pair; 0 without a target."""
+    return jnp.sum(jnp.where(aims, values, 0), axis=1)
 
 
 # ---- whom to attack
 
 
 def choose_targets(
-    table: Table, facts: Facts, units: Units, orders: Orders, distance: Float[Array, "N N"]
-) -> Int[Array, "N"]:
+    table: Table, facts: Facts, units: Units, orders: Orders, distance: Float[Array, "N N *b"]
+) -> Int[Array, "N *b"]:
     """Targets that are gone are dropped; units that choose by themselves keep theirs while it is near, else take the
     nearest. Healers take the most damaged."""
-    at = jnp.maximum(units.target, 0)
-    has = (units.target != NOTHING) & units.alive[at] & units.alive
-    kept_within = jnp.where(orders.idle, LEASH, _pick(facts.sees, at))
-    near = _pick(distance, at) <= kept_within
-    noticed = (distance <= facts.sees) & units.alive[None, :]
-    preference = distance
+    there = is_one(units.target) & units.alive[None] & units.alive[:, None]
+    kept_within = jnp.where(orders.idle[:, None], LEASH, facts.sees)
+    near = jnp.any(there & (distance <= kept_within), axis=1)
+    noticed = (distance <= facts.sees) & units.alive[None]
+    cost = distance
     if table.heals.any():
         missing = facts.max_health - units.health
         heals = (facts.heals > 0)[:, None]
-        noticed &= ~heals | (missing > 0)[None, :]
-        preference = jnp.where(heals, -missing[None, :], distance)
+        noticed &= ~heals | (missing > 0)[None]
+        cost = jnp.where(heals, -missing[None], distance)
         near &= ~heals[:, 0]  # who heals looks anew every time
-    nearest = jnp.argmin(jnp.where(noticed, preference, jnp.inf), axis=1)
-    picked = jnp.where(has & near, units.target, jnp.where(jnp.any(noticed, axis=1), nearest, NOTHING))
+    best = lowest(jnp.where(noticed, cost, jnp.inf))
+    picked = jnp.where(near, units.target, best)
+    has = jnp.any(there, axis=1)
     return jnp.where(orders.picks & units.alive, picked, jnp.where(has, units.target, NOTHING))
 
 
-def _pick(matrix: Float[Array, "N N"], column: Int[Array, "N"]) -> Float[Array, "N"]:
-    return jnp.take_along_axis(matrix, column[:, None], axis=1)[:, 0]
+def lowest(costs: Float[Array, "N N *b"]) -> Int[Array, "N *b"]:
+    """The second one of the lowest cost for each first, `NOTHING` where all are infinite.
 
-
-def in_reach(facts: Facts, units: Units, distance: Float[Array, "N N"]) -> Bool[Array, "N"]:
-    """Whether a unit's target is near enough."""
-    at = jnp.maximum(units.target, 0)
-    return (units.target != NOTHING) & (_pick(distance, at) <= _pick(facts.reach, at))
+    Spelled out, since `argmin` does not go along the last axis.
+    """
+    best, at = costs[:, 0], jnp.where(jnp.isfinite(costs[:, 0]), 0, NOTHING)
+    for column in range(1, costs.shape[1]):
+        better = costs[:, column] < best
+        best, at = jnp.where(better, costs[:, column], best), jnp.where(better, column, at)
+    return at
 
 
 # ---- where to go
@@ -215,47 +285,53 @@ def move(
     facts: Facts,
     units: Units,
     orders: Orders,
-    offset: Float[Array, "N N 2"],
-    distance: Float[Array, "N N"],
-    reached: Bool[Array, "N"],
+    pairs: Pairs,
+    aims: Bool[Array, "N N *b"],
+    reached: Bool[Array, "N *b"],
     map_size: float,
 ) -> Units:
     """Walk after the target until it is in reach, or to the goal; then make room for each other."""
     hunting = units.target != NOTHING
-    goal = jnp.where(hunting[:, None], units.position[jnp.maximum(units.target, 0)], orders.goal)
+    way_x = jnp.where(hunting, of_target(aims, pairs.dx), orders.goal_x - units.x)
+    way_y = jnp.where(hunting, of_target(aims, pairs.dy), orders.goal_y - units.y)
     walks = units.alive & jnp.where(hunting, ~reached, orders.walks)
-    way = goal - units.position
-    length = jnp.sqrt(jnp.sum(way**2, axis=-1))
+    length = jnp.sqrt(way_x**2 + way_y**2)
     speed = jnp.where(walks, jnp.minimum(units.speed + facts.acceleration, facts.step), 0)
-    walked = way * (jnp.minimum(speed, length) / jnp.maximum(length, 1e-6))[:, None]
-    position = units.position + walked + room(facts, units, offset, distance)
-    edge = facts.radius[:, None]
-    return replace(units, position=jnp.clip(position, edge, map_size - edge), speed=speed)
+    share = jnp.minimum(speed, length) / jnp.maximum(length, 1e-6)
+    push_x, push_y = room(facts, units, pairs)
+    low, high = facts.radius, map_size - facts.radius
+    return replace(
+        units,
+        x=jnp.clip(units.x + share * way_x + push_x, low, high),
+        y=jnp.clip(units.y + share * way_y + push_y, low, high),
+        speed=speed,
+    )
 
 
-def room(
-    facts: Facts, units: Units, offset: Float[Array, "N N 2"], distance: Float[Array, "N N"]
-) -> Float[Array, "N 2"]:
+def room(facts: Facts, units: Units, pairs: Pairs) -> tuple[Float[Array, "N *b"], Float[Array, "N *b"]]:
     """Push units apart that overlap, each by half."""
-    both = units.alive[:, None] & units.alive[None, :]
-    overlap = jnp.where(both, jnp.maximum(facts.apart - distance, 0), 0)
-    push = PUSH / 2 * overlap / jnp.maximum(distance, 1e-3)
-    return -jnp.sum(push[..., None] * offset, axis=1)
+    overlap = jnp.where(units.alive[:, None] & units.alive[None], jnp.maximum(facts.apart - pairs.distance, 0), 0)
+    push = PUSH / 2 * overlap / jnp.maximum(pairs.distance, 1e-3)
+    return -jnp.sum(push * pairs.dx, axis=1), -jnp.sum(push * pairs.dy, axis=1)
 
 
 # ---- what happens
 
 
 def shoot(
-    facts: Facts, units: Units, distance: Float[Array, "N N"], reached: Bool[Array, "N"], jitter: Float[Array, "N"]
-) -> tuple[Units, Int[Array, "N"]]:
+    facts: Facts,
+    units: Units,
+    distance: Float[Array, "N N *b"],
+    aims: Bool[Array, "N N *b"],
+    reached: Bool[Array, "N *b"],
+    jitter: Float[Array, "N *b"],
+) -> tuple[Units, Int[Array, "N *b"]]:
     """Fire where weapons are ready; the answer is also whom each unit hits in this loop.
 
     A unit has one hit under way at the most: bolts land, and second hits come, before it can shoot again.
     """
-    at = jnp.maximum(units.target, 0)
-    fires = units.alive & reached & (units.cooldown <= 0) & (_pick(facts.damage, at) > 0)
-    flight = jnp.maximum(_pick(distance, at) / jnp.maximum(facts.bolt_step, 1e-6), 1)
+    fires = units.alive & reached & (units.cooldown <= 0) & jnp.any(aims & (facts.damage > 0), axis=1)
+    flight = jnp.maximum(of_target(aims, distance) / jnp.maximum(facts.bolt_step, 1e-6), 1)
     at_once = fires & (facts.bolt_step == 0)
     # Bolts fly on when who shot them is dead; the dead do not hit a second time.
     lands = (units.hit_in > 0) & (units.hit_in <= 1) & (units.alive | (facts.bolt_step > 0))
@@ -271,53 +347,65 @@ def shoot(
     ), hits
 
 
-def take_hits(facts: Facts, units: Units, hits: Int[Array, "N"]) -> Units:
+def take_hits(facts: Facts, units: Units, hits: Int[Array, "N *b"]) -> Units:
     """Shields take damage first, armour comes off the rest; hits of one loop land one after the other."""
-    count = len(hits)
-    lands = hits[None, :] == np.arange(count)[:, None]  # target x attacker
-    damage = jnp.where(lands, facts.damage.T, 0)
-    before = damage @ np.triu(np.ones((count, count), np.float32), 1)
-    by_shield = jnp.clip(units.shield[:, None] - before, 0, damage)
-    through = damage - by_shield
-    by_health = jnp.where(through > 0, jnp.maximum(through - facts.armour[:, None], data.LEAST_DAMAGE), 0)
+    lands = is_one(hits)  # attacker x target
+    shield, wounds = units.shield, jnp.zeros_like(units.health)
+    for attacker in range(len(hits)):
+        damage = jnp.where(lands[attacker], facts.damage[attacker], 0)
+        through = jnp.maximum(damage - shield, 0)
+        shield = shield - (damage - through)
+        wounds += jnp.where(through > 0, jnp.maximum(through - facts.armour, data.LEAST_DAMAGE), 0)
+    was_hit = jnp.any(lands, axis=0)
     return replace(
         units,
-        health=jnp.where(units.alive, jnp.maximum(units.health - jnp.sum(by_health, axis=1), 0), 0),
-        shield=units.shield - jnp.sum(by_shield, axis=1),
-        since_damage=jnp.where(jnp.any(lands, axis=1), 0, jnp.minimum(units.since_damage + 1, FORGOTTEN)),
+        health=jnp.where(units.alive, jnp.maximum(units.health - wounds, 0), 0),
+        shield=shield,
+        since_damage=jnp.where(was_hit, 0, jnp.minimum(units.since_damage + 1, FORGOTTEN)),
     )
 
 
-def regain(facts: Facts, units: Units, table: Table) -> Units:
+def regain(facts: Facts, units: Units) -> Units:
     """Shields come back, and energy."""
     shield = jnp.where(units.since_damage > data.SHIELD_DELAY, units.shield + data.SHIELD_PER_LOOP, units.shield)
     energy = jnp.where(facts.heals > 0, jnp.minimum(units.energy + data.ENERGY_PER_LOOP, data.ENERGY_MAX), 0)
     return replace(units, shield=jnp.where(units.alive, jnp.minimum(shield, facts.max_shield), 0), energy=energy)
 
 
-def heal(facts: Facts, units: Units, reached: Bool[Array, "N"]) -> Units:
+def heal(facts: Facts, units: Units, aims: Bool[Array, "N N *b"], reached: Bool[Array, "N *b"]) -> Units:
     """Healers give health for energy; a unit is healed by one at a time, the first of those who would."""
-    at = jnp.maximum(units.target, 0)
-    missing = (facts.max_health - units.health)[at]
-    wants = units.alive & reached & (facts.heals > 0) & units.alive[at] & (missing > 0) & (units.energy > 0)
-    count = len(at)
-    rivals = (at[:, None] == at[None, :]) & wants[None, :] & np.tri(count, k=-1, dtype=bool)
-    heals = wants & ~jnp.any(rivals, axis=1)
-    given = jnp.where(heals, jnp.minimum(jnp.minimum(facts.heals, missing), units.energy / data.ENERGY_PER_HEALTH), 0)
-    received = jnp.sum(jnp.where(at[:, None] == np.arange(count), given[:, None], 0), axis=0)
-    return replace(units, health=units.health + received, energy=units.energy - data.ENERGY_PER_HEALTH * given)
+    missing = of_target(aims & units.alive[None], (facts.max_health - units.health)[None])
+    wants = units.alive & reached & (facts.heals > 0) & (missing > 0) & (units.energy > 0)
+    would = jnp.minimum(jnp.minimum(facts.heals, missing), units.energy / data.ENERGY_PER_HEALTH)
+    healed, received, given = jnp.zeros_like(units.alive), jnp.zeros_like(units.health), []
+    for healer in range(len(wants)):
+        chosen = aims[healer] & wants[healer] & ~healed
+        healed |= chosen
+        received += jnp.where(chosen, would[healer], 0)
+        given.append(jnp.where(jnp.any(chosen, axis=0), would[healer], 0))
+    return replace(
+        units,
+        health=units.health + received,
+        energy=units.energy - data.ENERGY_PER_HEALTH * jnp.stack(given),
+    )
 
 
-def answer(facts: Facts, units: Units, orders: Orders, hits: Int[Array, "N"], distance: Float[Array, "N N"]) -> Units:
+def answer(
+    facts: Facts, units: Units, orders: Orders, hits: Int[Array, "N *b"], distance: Float[Array, "N N *b"]
+) -> Units:
     """Idle units that are hit turn on who did it, and those near by come to help."""
+    waits = orders.picks & orders.idle & units.alive
+    hit_by = is_one(hits)  # attacker x target
     count = len(hits)
-    hit_by = hits[None, :] == np.arange(count)[:, None]
-    attacker = jnp.where(jnp.any(hit_by, axis=1), jnp.argmax(hit_by, axis=1), NOTHING)
-    idle = orders.picks & orders.idle & units.alive & (units.target == NOTHING)
-    calls = (attacker != NOTHING) & orders.picks & orders.idle
-    hears = (distance <= HELP) & calls[None, :] & (orders.ours[:, None] == orders.ours[None, :])
-    caller = jnp.argmax(hears, axis=1)  # a unit that was hit hears itself, or one before it
-    culprit = jnp.where(jnp.any(hears, axis=1), attacker[caller], NOTHING)
+    attacker = jnp.full_like(units.target, NOTHING)
+    for one in reversed(range(count)):
+        attacker = jnp.where(hit_by[one], one, attacker)
+    calls = waits & (attacker != NOTHING)
+    same_side = orders.ours[:, None] == orders.ours[None]
+    hears = (distance <= HELP) & calls[None] & same_side
+    culprit = jnp.full_like(units.target, NOTHING)
+    for one in reversed(range(count)):
+        culprit = jnp.where(hears[:, one], attacker[one], culprit)
     culprit = jnp.where(attacker != NOTHING, attacker, culprit)
-    can = (culprit != NOTHING) & (_pick(facts.damage, jnp.maximum(culprit, 0)) > 0)
-    return replace(units, target=jnp.where(idle & can, culprit, units.target))
+    can = jnp.any(is_one(culprit) & (facts.damage > 0), axis=1)
+    return replace(units, target=jnp.where(waits & (units.target == NOTHING) & can, culprit, units.target))

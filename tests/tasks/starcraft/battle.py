@@ -23,6 +23,11 @@ def units(*placed, rules=ALL):
     return _fresh_units(rules, kind, jnp.asarray([(x, y) for _, x, y in placed], jnp.float32))
 
 
+def place(units, which, x, y):
+    """The same with one unit elsewhere."""
+    return replace(units, x=units.x.at[which].set(x), y=units.y.at[which].set(y))
+
+
 def orders(units, ours, targets=None, goals=None, picks=None, idle=None):
     """Ours are the first so many. Units without a target or a goal stay."""
     count = len(units.kind)
@@ -33,7 +38,8 @@ def orders(units, ours, targets=None, goals=None, picks=None, idle=None):
         where = jnp.asarray([p if g is None else g for g, p in zip(goals, units.position.tolist(), strict=True)])
     given = jnp.full(count, NOTHING) if targets is None else jnp.asarray(targets)
     told = Orders(
-        goal=jnp.asarray(where, jnp.float32),
+        goal_x=jnp.asarray(where, jnp.float32)[:, 0],
+        goal_y=jnp.asarray(where, jnp.float32)[:, 1],
         walks=walks,
         picks=no if picks is None else jnp.asarray(picks),
         idle=no if idle is None else jnp.asarray(idle),
@@ -63,7 +69,7 @@ def _one_loop(rules, jitter):
     if (rules, jitter) not in _compiled:
 
         def loop(key, units, told):
-            after = fight(rules.table, key, units, told, 1, rules.map_size)
+            after = fight(rules.types, key, units, told, 1, rules.map_size)
             if jitter:
                 return after
             # Take the jitter out again: what a shot added to the cooldown is the period, whole.
@@ -110,4 +116,4 @@ def a_state(rules, ours, theirs, army=None, start=None):
     )
 
 
-__all__ = ["ALL", "KIND", "State", "a_state", "orders", "run", "run_story", "units", "unpack"]
+__all__ = ["ALL", "KIND", "State", "a_state", "orders", "place", "run", "run_story", "units", "unpack"]

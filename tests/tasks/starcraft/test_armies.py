@@ -28,9 +28,8 @@ def drawn(request):
     return rules, jax.device_get(reset(jax.random.split(KEY, 3000)))
 
 
-@pytest.mark.parametrize(("units", "balance"), [("sz", "disadvantage"), ("mmm", "symmetric")])
-def test_the_contract(units, balance):
-    check_task(StarCraft(Rules(units=units, balance=balance, max_steps=40)), episodes=4)
+def test_the_contract():
+    check_task(StarCraft(Rules(units="mmm", balance="disadvantage", max_steps=40)), episodes=8)
 
 
 def test_teams_are_drawn_evenly_into_any_slots(drawn):

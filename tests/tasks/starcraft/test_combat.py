@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from battle import ALL, KIND, orders, run, run_story, units
+from battle import ALL, KIND, orders, place, run, run_story, units
 
-from alma.tasks.starcraft.combat import NOTHING, fight, gather_facts, take_hits
+from alma.tasks.starcraft.combat import NOTHING, fight, gather_facts, take_hits, unpack
 from alma.tasks.starcraft.rules import Rules
 from alma.tasks.starcraft.units import UNITS
 
@@ -118,7 +118,7 @@ def test_damage_meets_shields_then_armour_and_never_less_than_half():
     assert float(run(begun, told, 1).health[4]) == 125 - 4 * 5
 
     thick = gather_facts(ALL.table._replace(armour=np.full_like(ALL.table.armour, 50)), begun, told)
-    assert float(take_hits(thick, begun, jnp.asarray([4, 4, 4, 4, NOTHING])).health[4]) == 125 - 4 * 0.5
+    assert float(take_hits(thick, unpack(begun), jnp.asarray([4, 4, 4, 4, NOTHING])).health[4]) == 125 - 4 * 0.5
 
 
 def test_hits_of_one_loop_are_taken_one_after_the_other():
@@ -223,9 +223,9 @@ def test_enemies_pick_the_nearest_and_keep_it(idle):
     end = run(begun, told, 2)
     assert int(end.target[2]) == 0
     # The other comes nearer, but the first is still there.
-    closer = replace(end, position=end.position.at[1].set(jnp.asarray([14.0, 12.0])))
+    closer = place(end, 1, 14.0, 12.0)
     assert int(run(closer, told, 2).target[2]) == 0
-    away = replace(closer, position=closer.position.at[0].set(jnp.asarray([1.0, 1.0])))
+    away = place(closer, 0, 1.0, 1.0)
     assert int(run(away, told, 2).target[2]) == 1
 
 
@@ -289,7 +289,7 @@ def test_a_doubled_army_wins():
 
 
 def fight_out(rules, key, begun, told):
-    return fight(rules.table, key, begun, told, 60 * SECOND, rules.map_size).health
+    return fight(rules.types, key, begun, told, 60 * SECOND, rules.map_size).health
 
 
 def test_focused_fire_beats_spread_fire():

