@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jax
 import pytest
 
 import alma
@@ -40,6 +41,16 @@ def test_the_paper():
 def test_presets_fit_every_method(name, method):
     trainer = Trainer(alma.make("save-the-city"), preset(name), method)
     assert trainer.params_like()
+
+
+@pytest.mark.parametrize("method", ["alma", "copa"])
+def test_starcraft_can_be_trained_on(method):
+    """Traced, not run: shapes and dtypes fit all the way."""
+    trainer = Trainer(alma.make("starcraft"), preset("tiny", "starcraft"), method)
+    state = jax.eval_shape(trainer.init, jax.random.key(0))
+    after, figures = jax.eval_shape(lambda state: trainer.chunk(state, 2), state)
+    assert jax.tree.structure(after) == jax.tree.structure(state)
+    assert "imagined_loss" in figures
 
 
 @pytest.mark.parametrize(

@@ -269,12 +269,12 @@ def test_mirrored_battles_are_even(pool):
     told, begun = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layouts)
     battle = jax.jit(jax.vmap(lambda key, units, told: fight_out(rules, key, units, told)))
     won, decided = 0, 0
-    for round_ in range(6):
+    for round_ in range(4):
         alive = np.asarray(battle(jax.random.split(jax.random.key(round_), 100), begun, told)) > 0
         ours, theirs = alive[:, :5].any(axis=1), alive[:, 5:].any(axis=1)
         assert not (ours & theirs).any(), "fought out"
         won, decided = won + (ours & ~theirs).sum(), decided + (ours != theirs).sum()
-    assert decided > 300
+    assert decided > 200
     assert won / decided == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(decided))
 
 
