@@ -17,7 +17,7 @@ from alma.benchmark import benchmark_environment, benchmark_training
 from alma.configuration import RunConfig, check_seed
 from alma.evaluation import Players, Results, play_episodes, policy_by_name, record_episode, summarise
 from alma.methods import METHODS
-from alma.policy import LearnedPolicy, load, transplant
+from alma.policy import LearnedPolicy, check_fits, load, transplant
 from alma.presets import FAST, FOR_TASKS, PRESETS, TrainingOptions, preset, with_actors
 from alma.registry import make, option_fields, task_names
 from alma.report.animation import check_out, write_animation
@@ -199,6 +199,7 @@ class Evaluate:
         policy = load(self.policy)
         changed = {**policy.config.task_options, **dict(parse_setting(setting) for setting in self.set)}
         task = replace(policy.config, task_options=changed).make_task()
+        check_fits(policy.task.spec, task.spec)
         players = self._players(policy, task)
         if self.out:
             check_drawing(task)

@@ -193,7 +193,7 @@ def transplant(
         raise ValueError(f"the actors of {actors.config.method!r} know no subtasks: no allocator can be put on them")
     source = allocator if isinstance(allocator, LearnedPolicy) else policy
     for other in (actors, source):
-        _check_fits(policy.task.spec, other.task.spec)
+        check_fits(policy.task.spec, other.task.spec)
     if allocator == "search":
         critic = policy.trainer.allocator
         if not isinstance(critic, LearnedAllocator):
@@ -209,11 +209,11 @@ def transplant(
     return replace(actors.players, allocator=rule, period=source.period, params=params)
 
 
-def _check_fits(one: TaskSpec, other: TaskSpec) -> None:
+def check_fits(trained: TaskSpec, other: TaskSpec) -> None:
+    """Complain about a task that networks of another do not fit."""
     for what in ("name", "actions", "features", "relations"):
-        mine, theirs = getattr(one, what), getattr(other, what)
-        if mine != theirs:
-            raise ValueError(f"the runs do not fit together: they were trained on tasks with different {what}")
+        if getattr(trained, what) != getattr(other, what):
+            raise ValueError(f"what was learned does not fit: the tasks have different {what}")
 
 
 def load(path: str | Path) -> LearnedPolicy:

@@ -115,9 +115,9 @@ def test_what_does_not_fit_is_refused(make_error, message):
 def test_runs_on_different_tasks_do_not_fit(one):
     city = RunConfig("save-the-city", options=SMALL)
     stranger = LearnedPolicy(city, None)
-    with pytest.raises(ValueError, match="tasks with different name"):
+    with pytest.raises(ValueError, match="the tasks have different name"):
         transplant(one, actors=stranger)
-    with pytest.raises(ValueError, match="tasks with different name"):
+    with pytest.raises(ValueError, match="the tasks have different name"):
         transplant(one, allocator=stranger)
 
 

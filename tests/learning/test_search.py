@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,25 @@ from alma import NOBODY
 from alma.learning.search import allocations_by_number, how_many, search_all, search_nearby
 from alma.networks.allocator import AllocatorNetworks
 from alma.networks.popart import Plain
+from alma.networks.proposal import allowed_subtasks
 
 AGENTS, SUBTASKS = 4, 5
 NOWHERE = jnp.full(AGENTS, NOBODY)
+
+
+class AnyOf(NamedTuple):
+    """A proposal that likes everything that is allowed alike."""
+
+    allowed: jax.Array
+
+    def start(self):
+        return None
+
+    def logits(self, agent, memory):
+        return jnp.zeros(self.allowed.shape[-1])
+
+    def remember(self, agent, memory, taken):
+        return None
 
 
 @dataclass(frozen=True)
@@ -23,10 +40,15 @@ class Table(AllocatorNetworks):
     """A critic with a value for every (agent, subtask) pair and every pair of agents that are together."""
 
     def init(self, key, view, previous):
-        raise NotImplementedError
+        keys = jax.random.split(key, 2)
+        return {
+            "alone": jax.random.normal(keys[0], (AGENTS, SUBTASKS)),
+            "together": jax.random.normal(keys[1], (AGENTS, AGENTS)),
+            "head": {},
+        }
 
     def choices(self, params, encoded):
-        raise NotImplementedError
+        return AnyOf(allowed_subtasks(encoded, AGENTS))
 
     def encode(self, params, view, previous):
         return view
@@ -36,22 +58,13 @@ class Table(AllocatorNetworks):
         together = (allocations[..., :, None] == allocations[..., None, :]) & (allocations[..., None] >= 0)
         return jnp.sum(alone, axis=(-1, -2)) + jnp.sum(together * params["together"], axis=(-1, -2))
 
-    def proposals(self, params, key, encoded, count):
-        first = jnp.argmax(encoded.active)
-        return jnp.broadcast_to(jnp.where(encoded.present[:AGENTS], first, NOBODY), (count, AGENTS))
-
 
 TABLE = Table(Plain())
 
 
 def situation(seed, absent=(), inactive=()):
     view = random_view(seed, agents=AGENTS, subtasks=SUBTASKS)
-    keys = jax.random.split(jax.random.key(seed), 2)
-    params = {
-        "alone": jax.random.normal(keys[0], (AGENTS, SUBTASKS)),
-        "together": jax.random.normal(keys[1], (AGENTS, AGENTS)),
-        "head": {},
-    }
+    params = TABLE.init(jax.random.key(seed), view, NOWHERE)
     present = view.present.at[jnp.asarray(absent, int)].set(False)
     return replace(view, present=present, active=view.active.at[jnp.asarray(inactive, int)].set(False)), params
 
