@@ -34,14 +34,10 @@ class State:
     """The army of every enemy; -1 where a slot is empty."""
     start: Float[Array, "M 2"]
     """Where each army comes from."""
-    exists: Bool[Array, "M"]
     attacking: Bool[Array, "M"]
     timer: Int[Array, "M"]
     """Steps until an army changes its mind."""
     since_switch: Int[Array, "M"]
-    beaten: Bool[Array, "M"]
-    breached: Bool[Array, "M"]
-    """Armies that have come into the base, which ends the battle."""
     settled: Bool[Array, "K"]
     """Enemies that are back where they started, and idle."""
     moved: Float[Array, "A+K 2"]
@@ -55,8 +51,14 @@ class State:
         return len(self.order)
 
     @property
-    def active(self) -> Bool[Array, "M"]:
-        return self.exists & ~self.beaten & ~self.breached
+    def of_army(self) -> Bool[Array, "*b M K"]:
+        """Which enemies make up each army, dead or alive."""
+        return jnp.equal(self.army[..., None, :], np.arange(self.start.shape[-2])[:, None])
+
+    @property
+    def exists(self) -> Bool[Array, "*b M"]:
+        """Armies that there are, or were."""
+        return jnp.any(self.of_army, axis=-1)
 
 
 # ---- beginning
@@ -78,12 +80,9 @@ def draw_battle(rules: Rules, key: PRNGKeyArray) -> State:
         units=_fresh_units(rules, kind, position),
         army=army.astype(jnp.int8),
         start=start,
-        exists=exists,
         attacking=jnp.zeros_like(exists),
         timer=(timer - earliest).astype(jnp.int8),
         since_switch=jnp.zeros(exists.shape, jnp.int8),
-        beaten=exists & ~_has_fighters(rules, kind[rules.max_agents :], theirs >= 0, army),
-        breached=jnp.zeros_like(exists),
         settled=theirs >= 0,
         moved=jnp.zeros((len(kind), 2), jnp.float16),
         order=jax.random.permutation(keys[7], rules.max_agents).astype(jnp.int8),
@@ -173,14 +172,6 @@ def _fresh_units(rules: Rules, kind: Int[Array, "N"], position: Float[Array, "N 
     )
 
 
-def _has_fighters(
-    rules: Rules, kind: Int[Array, "K"], alive: Bool[Array, "K"], army: Int[Array, "K"]
-) -> Bool[Array, "M"]:
-    """Armies that have a unit with a weapon left."""
-    fights = alive & jnp.asarray(rules.table.fights)[jnp.maximum(kind, 0)]
-    return jnp.any((army[None, :] == np.arange(rules.max_armies)[:, None]) & fights[None, :], axis=1)
-
-
 # ---- one step
 
 
@@ -188,62 +179,81 @@ class Result(NamedTuple):
     """How a battle stands."""
 
     beaten: Bool[Array, "M"]
+    """Armies of which none can fight any more."""
     breached: Bool[Array, "M"]
     """Armies with a fighting unit in the base."""
+    active: Bool[Array, "M"]
+    """Armies that are neither."""
     won: Bool[Array, ""]
     lost: Bool[Array, ""]
+
+
+def judge(rules: Rules, state: State) -> Result:
+    """An army is beaten when none of it can fight; the base falls when one that can stands in it."""
+    agents, units = state.agents, state.units
+    fights = units.alive & jnp.asarray(rules.table.fights)[jnp.maximum(units.kind, 0)]
+    to_base = jnp.linalg.norm(units.position[agents:] - rules.map_size / 2, axis=-1)
+    inside = fights[agents:] & (to_base <= rules.base_radius)
+    breached = jnp.any(state.of_army & inside, axis=1)
+    beaten = state.exists & ~jnp.any(state.of_army & fights[agents:], axis=1)
+    lost = jnp.any(breached) | ~jnp.any(fights[:agents])
+    won = ~jnp.any(fights[agents:]) & ~lost
+    return Result(beaten, breached, state.exists & ~beaten & ~breached, won, lost)
 
 
 def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:
     """Half a second: orders are given, then units fight."""
     dwell_key, fight_key = jax.random.split(key)
-    state = change_minds(rules, dwell_key, state)
-    agents, before = state.agents, state.units
+    began = judge(rules, state)
+    state = change_minds(rules, dwell_key, state, began)
     orders, targets = give_orders(rules, state, actions)
-    fought = fight(rules.types, fight_key, replace(before, target=targets), orders, LOOPS_PER_STEP, rules.map_size)
-    result = judge(rules, state, fought)
-    units = reinforce(rules, state, fought, result.beaten & ~state.beaten)
-    time = (state.time + 1).astype(jnp.int16)
-    alive = fought.alive
+    given = replace(state.units, target=targets)
+    fought = fight(rules.types, fight_key, given, orders, LOOPS_PER_STEP, rules.map_size)
+    way = jnp.where(fought.alive[:, None], fought.position - state.units.position, 0)
     after = replace(
         state,
-        units=units,
-        beaten=result.beaten,
-        breached=result.breached,
-        moved=jnp.where(alive[:, None], units.position - before.position, 0).astype(jnp.float16),
+        units=fought,
+        moved=way.astype(jnp.float16),
         settled=settle(state, fought),
         since_switch=jnp.minimum(state.since_switch + 1, 100).astype(jnp.int8),
-        time=time,
+        time=(state.time + 1).astype(jnp.int16),
     )
-    lost_health = (before.health + before.shield - fought.health - fought.shield)[agents:]
-    killed = (before.alive & ~alive)[agents:]
-    per_unit = lost_health + rules.kill_reward * killed
-    per_army = jnp.sum(jnp.where(state.army[None, :] == np.arange(rules.max_armies)[:, None], per_unit, 0), axis=1)
-    per_army += rules.win_reward * (result.beaten & ~state.beaten)
-    over = time >= rules.max_steps
-    return after, Outcome(
-        reward=rules.reward_scale * (jnp.sum(per_unit) + rules.win_reward * result.won),
-        subtask_rewards=rules.reward_scale * jnp.where(state.active, per_army, 0),
-        terminated=result.won | result.lost | over,
+    ended = judge(rules, after)
+    outcome = reckon(rules, state, after, began, ended)
+    return replace(after, units=reinforce(rules, after, ended.beaten & ~began.beaten)), outcome
+
+
+def reckon(rules: Rules, before: State, after: State, began: Result, ended: Result) -> Outcome:
+    """What a step was worth: health and shields that the enemy lost, and more for kills and victories."""
+    agents, old, new = before.agents, before.units, after.units
+    died = old.alive & ~new.alive
+    lost = old.health + old.shield - new.health - new.shield
+    per_unit = (lost + rules.kill_reward * died)[agents:]
+    per_army = jnp.sum(jnp.where(before.of_army, per_unit, 0), axis=1)
+    per_army += rules.win_reward * (ended.beaten & ~began.beaten)
+    over = after.time >= rules.max_steps
+    return Outcome(
+        reward=rules.reward_scale * (jnp.sum(per_unit) + rules.win_reward * ended.won),
+        subtask_rewards=rules.reward_scale * jnp.where(began.active, per_army, 0),
+        terminated=ended.won | ended.lost | over,
         truncated=jnp.asarray(False),
-        finished=result.beaten | result.breached,
-        success=result.won,
+        finished=ended.beaten | ended.breached,
+        success=ended.won,
         metrics={
-            "kills": jnp.sum(killed).astype(jnp.float32),
-            "deaths": jnp.sum((before.alive & ~alive)[:agents]).astype(jnp.float32),
-            "breached": jnp.any(result.breached).astype(jnp.float32),
-            "timed_out": (over & ~result.won & ~result.lost).astype(jnp.float32),
+            "kills": jnp.sum(died[agents:]).astype(jnp.float32),
+            "deaths": jnp.sum(died[:agents]).astype(jnp.float32),
+            "breached": jnp.any(ended.breached).astype(jnp.float32),
+            "timed_out": (over & ~ended.won & ~ended.lost).astype(jnp.float32),
         },
     )
 
 
-def change_minds(rules: Rules, key: PRNGKeyArray, state: State) -> State:
+def change_minds(rules: Rules, key: PRNGKeyArray, state: State, stands: Result) -> State:
     """Armies whose time is up go from retreat to attack, or back; those without fighters stay at home."""
-    fighters = _has_fighters(rules, state.units.kind[state.agents :], state.units.alive[state.agents :], state.army)
     due = (state.timer <= 0) & state.exists
     low, high = rules.dwell
     drawn = jax.random.randint(key, due.shape, low, high + 1)
-    attacking = jnp.where(due, ~state.attacking, state.attacking) & fighters
+    attacking = jnp.where(due, ~state.attacking, state.attacking) & ~stands.beaten
     switched = attacking != state.attacking
     at_once = switched[jnp.maximum(state.army, 0)] & (state.army >= 0)
     return replace(
@@ -269,7 +279,7 @@ def give_orders(rules: Rules, state: State, actions: Actions) -> tuple[Orders, I
     attacks = state.attacking[army]
     home = state.start[army]
     base = jnp.full_like(home, rules.map_size / 2)
-    away = jnp.sqrt(jnp.sum((units.position[agents:] - home) ** 2, axis=-1)) > SETTLED
+    away = jnp.linalg.norm(units.position[agents:] - home, axis=-1) > SETTLED
     ahead = units.position[:agents] + rules.order_distance * direction
     goal = jnp.concatenate([ahead, jnp.where(attacks[:, None], base, home)])
     orders = Orders(
@@ -289,32 +299,19 @@ def settle(state: State, units: Units) -> Bool[Array, "K"]:
     """Enemies that retreated and have arrived."""
     army = jnp.maximum(state.army, 0)
     way = units.position[state.agents :] - state.start[army]
-    arrived = jnp.sqrt(jnp.sum(way**2, axis=-1)) <= SETTLED
+    arrived = jnp.linalg.norm(way, axis=-1) <= SETTLED
     return (state.settled | arrived) & ~state.attacking[army] & (state.army >= 0)
 
 
-def judge(rules: Rules, state: State, units: Units) -> Result:
-    """An army is beaten when none of it can fight; the base falls when one that can stands in it."""
-    agents, kind = state.agents, units.kind
-    fights = units.alive & jnp.asarray(rules.table.fights)[jnp.maximum(kind, 0)]
-    to_base = jnp.sqrt(jnp.sum((units.position[agents:] - rules.map_size / 2) ** 2, axis=-1))
-    inside = fights[agents:] & (to_base <= rules.base_radius)
-    of_army = state.army[None, :] == np.arange(rules.max_armies)[:, None]
-    breached = jnp.any(of_army & inside[None, :], axis=1)
-    beaten = state.exists & ~jnp.any(of_army & fights[None, agents:], axis=1)
-    lost = jnp.any(breached) | ~jnp.any(fights[:agents])
-    return Result(beaten, breached, ~jnp.any(fights[agents:]) & ~lost, lost)
-
-
-def reinforce(rules: Rules, state: State, units: Units, newly_beaten: Bool[Array, "M"]) -> Units:
+def reinforce(rules: Rules, state: State, newly_beaten: Bool[Array, "M"]) -> Units:
     """At a disadvantage, beating an army heals those of us whose nearest army it was."""
-    agents = state.agents
+    agents, units = state.agents, state.units
     present = units.kind >= 0
     ours, theirs = jnp.sum(present[:agents]), jnp.sum(present[agents:])
     others = jnp.maximum(jnp.sum(state.exists) - 1, 1)
     share = rules.heal_bonus * (theirs - ours) / (ours * others)
     way = units.position[:agents, None] - state.start[None]
-    distance = jnp.where(state.exists, jnp.sqrt(jnp.sum(way**2, axis=-1)), jnp.inf)
+    distance = jnp.where(state.exists, jnp.linalg.norm(way, axis=-1), jnp.inf)
     gains = newly_beaten[jnp.argmin(distance, axis=1)] & units.alive[:agents]
     kind = jnp.maximum(units.kind[:agents], 0)
 

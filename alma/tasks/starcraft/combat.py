@@ -60,7 +60,7 @@ class Units:
 
     @property
     def alive(self) -> Bool[Array, "N *b"]:
-        return self.health > 0
+        return jnp.greater(self.health, 0)
 
     @property
     def position(self) -> Float[Array, "N *b 2"]:
@@ -136,9 +136,8 @@ def gather_facts(table: Table, units: Units, orders: Orders) -> Facts:
     radius, heals, separation, flying = of(table.radius), of(table.heals), of(table.separation), of(table.flying)
     foes = orders.ours[:, None] != orders.ours[None]
     other = expand(~np.eye(len(kind), dtype=bool), kind.ndim + 1)
-    healable = of(table.biological & ~table.flying) > 0
     damage = by_type(table.damage)
-    heal = (heals > 0)[:, None] & healable[None] & ~foes & other
+    heal = (by_type(table.healable) > 0) & ~foes & other
     sight = jnp.maximum(ACQUISITION, of(table.range))[:, None]
     collide = (flying[:, None] == flying[None]) & other
     return Facts(
@@ -153,7 +152,7 @@ def gather_facts(table: Table, units: Units, orders: Orders) -> Facts:
         max_health=of(table.health),
         max_shield=of(table.shield),
         damage=damage,
-        reach=(of(table.range) + radius)[:, None] + radius[None],
+        reach=by_type(table.reach),
         apart=jnp.where(collide, separation[:, None] + separation[None], 0),
         sees=jnp.where((damage > 0) & foes, sight, jnp.where(heal, HEAL_SIGHT, -1)),
     )

@@ -5,7 +5,7 @@ from PIL import Image
 
 from alma.task import NOBODY, Allocation
 from alma.tasks.canvas import FAINT, INK, Canvas, Point
-from alma.tasks.starcraft.armies import State
+from alma.tasks.starcraft.armies import State, judge
 from alma.tasks.starcraft.rules import LOOPS_PER_STEP, Rules
 
 SCALE = 17
@@ -69,11 +69,12 @@ def _place(state: State, unit: int) -> Point:
 
 def _draw_armies(canvas: BattleCanvas, rules: Rules, state: State) -> None:
     """Where armies come from, and what they are up to."""
+    beaten = judge(rules, state).beaten
     for army in np.flatnonzero(np.asarray(state.exists)).tolist():
         x, y = np.asarray(state.start)[army]
         where, colour = canvas.at((float(x), float(y))), ARMY_COLOURS[army % len(ARMY_COLOURS)]
         canvas.ring(where, 1.2 * SCALE, colour + "80")
-        mood = "beaten" if state.beaten[army] else "attacks" if state.attacking[army] else "retreats"
+        mood = "beaten" if beaten[army] else "attacks" if state.attacking[army] else "retreats"
         canvas.text((where[0], where[1] - 1.7 * SCALE), f"{army} {mood}", 13, colour, "mm")
 
 

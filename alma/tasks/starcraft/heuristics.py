@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from alma.task import NOBODY, Actions, Allocation
-from alma.tasks.starcraft.armies import FIRST_TARGET, MOVES, STOP, State
+from alma.tasks.starcraft.armies import FIRST_TARGET, MOVES, STOP, State, judge
 from alma.tasks.starcraft.rules import Rules
 from alma.tasks.starcraft.view import view
 
@@ -26,18 +26,18 @@ def _allocate(rules: Rules, state: State, urgent: Bool[Array, "M"], count_dead: 
     types, armies = len(rules.types), rules.max_armies
     units, agents = state.units, state.agents
     counted = (units.kind[agents:] >= 0) if count_dead else units.alive[agents:]
-    of_army = (state.army[:, None] == np.arange(armies)) & counted[:, None]
+    of_army = state.of_army & counted
     of_type = units.kind[agents:, None] == np.arange(types)
-    unclaimed = jnp.einsum("km,kt->mt", of_army.astype(jnp.int32), of_type.astype(jnp.int32))
-    enemies = jnp.sum(of_army, axis=0)
+    unclaimed = of_army.astype(jnp.int32) @ of_type.astype(jnp.int32)
+    enemies, active = jnp.sum(of_army, axis=1), judge(rules, state).active
 
     def send(carry: tuple[Int[Array, "M T"], Int[Array, "M"]], agent: Int[Array, ""]) -> tuple:
         unclaimed, assigned = carry
         kind = jnp.maximum(units.kind[agent], 0)
         # The first that tells armies apart decides.
         score = 1e6 * urgent + 1e4 * (unclaimed[:, kind] > 0) + 1e2 * (assigned == 0) + enemies - assigned
-        army = jnp.argmax(jnp.where(state.active, score, -jnp.inf))
-        goes = units.alive[agent] & jnp.any(state.active)
+        army = jnp.argmax(jnp.where(active, score, -jnp.inf))
+        goes = units.alive[agent] & jnp.any(active)
         taken = (goes & (np.arange(armies) == army)).astype(jnp.int32)
         claimed = taken[:, None] * (np.arange(types) == kind)
         return (unclaimed - claimed, assigned + taken), jnp.where(goes, army, NOBODY)

@@ -116,9 +116,12 @@ class Table(NamedTuple):
     """Health given in a loop."""
     fights: np.ndarray
     flying: np.ndarray
-    biological: np.ndarray
     damage: np.ndarray
     """Of a hit, by attacker and target type, before armour; 0 where it cannot hit."""
+    healable: np.ndarray
+    """Whether the first type heals the second."""
+    reach: np.ndarray
+    """Distance of centres within which the first type hits, or heals, the second."""
 
 
 @lru_cache
@@ -131,11 +134,13 @@ def make_table(names: tuple[str, ...]) -> Table:
 
     step = column("speed", 1 / LOOPS_PER_SECOND)
     gained = column("acceleration", 1 / LOOPS_PER_SECOND**2)
+    heals, radius = column("heals", 1 / LOOPS_PER_SECOND), column("radius")
+    healed = np.array([unit.biological and not unit.flying for unit in units])
     return Table(
         health=column("health"),
         shield=column("shield"),
         armour=column("armour"),
-        radius=column("radius"),
+        radius=radius,
         separation=column("separation"),
         step=step,
         acceleration=np.where(gained > 0, gained, step),
@@ -143,11 +148,12 @@ def make_table(names: tuple[str, ...]) -> Table:
         second_hit=column("second_hit"),
         range=column("range"),
         bolt_step=column("bolt_speed", 1 / LOOPS_PER_SECOND),
-        heals=column("heals", 1 / LOOPS_PER_SECOND),
+        heals=heals,
         fights=column("fights").astype(bool),
         flying=column("flying").astype(bool),
-        biological=column("biological").astype(bool),
         damage=np.array([[damage_of(attacker, target) for target in units] for attacker in units], np.float32),
+        healable=(heals > 0)[:, None] & healed[None, :],
+        reach=(column("range") + radius)[:, None] + radius[None, :],
     )
 
 

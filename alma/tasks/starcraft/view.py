@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from alma.task import NOBODY, View
-from alma.tasks.starcraft.armies import FIRST_TARGET, MOVES, State
+from alma.tasks.starcraft.armies import FIRST_TARGET, MOVES, State, judge
 from alma.tasks.starcraft.rules import Rules
-from alma.tasks.starcraft.units import ENERGY_MAX
+from alma.tasks.starcraft.units import ENERGY_MAX, LEAST_DAMAGE
 
 RELATIONS = (
     "east",
@@ -62,7 +62,7 @@ def view(rules: Rules, state: State) -> View:
     """Everything within sight; the dead are gone."""
     agents, alive = rules.max_agents, state.units.alive
     offset = state.units.position[None, :, :] - state.units.position[:agents, None, :]
-    distance = jnp.sqrt(jnp.sum(offset**2, axis=-1))
+    distance = jnp.linalg.norm(offset, axis=-1)
     both = alive[:agents, None] & alive[None, :]
     pairs = pair_facts(rules, state)
     aims = both & (distance <= rules.order_range) & (pairs.hurts | pairs.heals)
@@ -72,7 +72,7 @@ def view(rules: Rules, state: State) -> View:
         present=alive,
         visible=both & (distance <= rules.sight),
         subtask=jnp.where(alive, jnp.concatenate([jnp.full(agents, NOBODY), state.army]), NOBODY),
-        active=state.active,
+        active=judge(rules, state).active,
         available=available,
         target=_targets(rules, state, available),
         relations=jnp.where(both[..., None], _relations(offset, distance, pairs, aims), 0),
@@ -98,16 +98,14 @@ def pair_facts(rules: Rules, state: State) -> Pairs:
     kind = jnp.maximum(units.kind, 0)
     foe = np.arange(len(kind)) >= agents
     row, column = kind[:agents, None], kind[None, :]
-    healable = (table.heals > 0)[:, None] & (table.biological & ~table.flying)[None, :]
     itself = np.eye(agents, len(kind), dtype=bool)
     hurts = (jnp.asarray(table.damage)[row, column] > 0) & foe
-    heals = jnp.asarray(healable)[row, column] & ~foe & ~itself
+    heals = jnp.asarray(table.healable)[row, column] & ~foe & ~itself
     hurts_me = (jnp.asarray(table.damage)[column, row] > 0) & foe
-    heals_me = jnp.asarray(healable)[column, row] & ~foe & ~itself
-    radii = table.radius[:, None] + table.radius[None, :]
-    reach = jnp.asarray(table.range[:, None] + radii)
+    heals_me = jnp.asarray(table.healable)[column, row] & ~foe & ~itself
+    reach = jnp.asarray(table.reach)
     left = units.health + units.shield
-    net = np.maximum(table.damage - table.armour[None, :], 0.5)
+    net = np.maximum(table.damage - table.armour[None, :], LEAST_DAMAGE)
     return Pairs(
         hurts=hurts,
         heals=heals,
@@ -151,7 +149,7 @@ def _features(rules: Rules, state: State, available: Bool[Array, "A U"]) -> Floa
     alive = units.alive[:, None]
     middle = jnp.sum(jnp.where(alive, units.position, 0), axis=0) / jnp.maximum(jnp.sum(alive), 1)
     from_middle = jnp.where(alive, units.position - middle, 0)
-    widest = jnp.maximum(jnp.sqrt(jnp.max(jnp.sum(from_middle**2, axis=-1))), 1e-3)
+    widest = jnp.maximum(jnp.max(jnp.linalg.norm(from_middle, axis=-1)), 1e-3)
     army = jnp.concatenate([jnp.zeros(agents, jnp.int8), jnp.maximum(state.army, 0)])
     columns = [
         units.health / jnp.asarray(rules.table.health)[kind],

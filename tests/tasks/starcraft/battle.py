@@ -96,7 +96,6 @@ def a_state(rules, ours, theirs, army=None, start=None):
     army = [0] * len(theirs) if army is None else army
     members = np.full(enemies, -1)
     members[: len(theirs)] = army
-    exists = np.isin(np.arange(rules.max_armies), army)
     if start is None:
         start = [[16.0, 30.0], [2.0, 16.0], [30.0, 16.0]]
     return replace(
@@ -104,12 +103,9 @@ def a_state(rules, ours, theirs, army=None, start=None):
         units=_fresh_units(rules, jnp.asarray(kind, jnp.int8), jnp.asarray(position)),
         army=jnp.asarray(members, jnp.int8),
         start=jnp.asarray(start, jnp.float32),
-        exists=jnp.asarray(exists),
         attacking=jnp.zeros_like(state.attacking),
         timer=jnp.full_like(state.timer, 100),
         since_switch=jnp.zeros_like(state.since_switch),
-        beaten=jnp.zeros_like(state.beaten),
-        breached=jnp.zeros_like(state.breached),
         settled=jnp.asarray(members >= 0),
         moved=jnp.zeros_like(state.moved),
         order=jnp.arange(agents, dtype=jnp.int8),

@@ -10,7 +10,7 @@ from battle import a_state
 
 from alma import check_task
 from alma.tasks.starcraft import StarCraft
-from alma.tasks.starcraft.armies import FIRST_TARGET
+from alma.tasks.starcraft.armies import FIRST_TARGET, judge
 from alma.tasks.starcraft.rules import Rules
 
 RULES = Rules()
@@ -153,7 +153,7 @@ def test_a_beaten_army_and_a_won_battle():
     assert bool(outcome.success)
     assert bool(outcome.terminated)
     assert float(outcome.reward) == pytest.approx((5 + 10 + 200) * scale, rel=1e-5)
-    assert end.beaten.tolist() == [True, True, False]
+    assert judge(RULES, end).beaten.tolist() == [True, True, False]
 
 
 def test_losing_everybody_loses():

@@ -50,7 +50,7 @@ def test_dynamic_prefers_who_attacks():
 
 
 def test_beaten_armies_and_the_dead_are_left_alone():
-    state = replace(STATE, beaten=STATE.beaten.at[1].set(True))
+    state = replace(STATE, units=replace(STATE.units, health=STATE.units.health.at[9:12].set(0)))
     assert matching(RULES, state)[:3].tolist() == [0, 0, 0]
     dead = replace(STATE, units=replace(STATE.units, health=STATE.units.health.at[1].set(0)))
     assert matching(RULES, dead)[:3].tolist() == [1, NOBODY, 1]
