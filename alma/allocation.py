@@ -10,7 +10,7 @@ from alma.choice import choose_uniformly
 from alma.learning.allocators import LearnedAllocator
 from alma.learning.search import how_many, search_all, search_nearby
 from alma.networks.proposal import allowed_subtasks
-from alma.rollout import Allocator, Situation
+from alma.rollout import Allocator, Considered, Situation
 from alma.task import NOBODY, Allocation, Task
 
 ALL_AT_MOST = 10_000
@@ -84,6 +84,10 @@ class SearchAllocator:
             return best
         good = search_nearby(networks, own, key, view, previous, self.learned.options.proposals)
         return jnp.where(how_many(view, len(previous)) <= self.all_at_most, best, good)
+
+    def weigh(self, params: Any, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered:
+        """What was found, and what would have been proposed."""
+        return self.learned.weigh(params["allocator"], key, situation, taken)
 
 
 def allocator_by_name(task: Task, name: str) -> Allocator:

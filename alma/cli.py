@@ -2,6 +2,7 @@
 
 import json
 import sys
+import webbrowser
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
@@ -15,16 +16,20 @@ from rich.table import Table
 from alma.allocation import allocator_by_name
 from alma.benchmark import benchmark_environment, benchmark_training
 from alma.configuration import RunConfig, check_seed
-from alma.evaluation import Players, Results, play_episodes, policy_by_name, record_episode, summarise
+from alma.evaluation import Players, Results, play_episodes, policy_by_name, summarise
 from alma.methods import METHODS
 from alma.policy import LearnedPolicy, check_fits, load, transplant
 from alma.presets import FAST, FOR_TASKS, PRESETS, TrainingOptions, preset, with_actors
 from alma.registry import make, option_fields, task_names
-from alma.report.animation import check_out, write_animation
+from alma.report.animation import ENDINGS, check_out, write_animation
 from alma.report.progress import make_display
 from alma.run import Interrupted, Run, RunFolder, extend
 from alma.task import Task
 from alma.trainer import Trainer
+from alma.watch.page import PAGE, write_page
+from alma.watch.picture import draw_frames
+from alma.watch.record import record
+from alma.watch.story import Cast, Side, tell
 
 console = Console()
 notes = Console(stderr=True)
@@ -173,15 +178,15 @@ class Train:
 
 
 @dataclass(frozen=True)
-class Evaluate:
-    """Play greedy episodes with what a run has learned."""
+class LearnedChoice:
+    """What a run has learned, and what is different about playing it."""
 
     policy: tyro.conf.Positional[Path]
     """A run folder, or weights (.safetensors)."""
-    episodes: int = 512
-    """How many episodes to play."""
     seed: int = 1_000_000
     """Where randomness starts."""
+    task: str | None = None
+    """Another name of the task, where it was moved since: what was learned must fit."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """An option of the task that differs from training; may be repeated."""
     actors: Path | None = None
@@ -189,6 +194,44 @@ class Evaluate:
     allocator: str | None = None
     """Who allocates instead: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search` (the best by the
     critic of POLICY), or the folder or weights of another run."""
+
+    def make_task(self, policy: LearnedPolicy) -> Task:
+        """The task to play, which what was learned must fit."""
+        options = {**policy.config.task_options, **dict(parse_setting(setting) for setting in self.set)}
+        name = self.task or policy.config.task
+        task = replace(policy.config, task=name, task_options=options).make_task()
+        check_fits(policy.task.spec, task.spec)
+        return task
+
+    def make_players(self, policy: LearnedPolicy, task: Task) -> Players:
+        if self.actors is None and self.allocator is None:
+            return policy.players
+        actors = load(self.actors) if self.actors else None
+        return transplant(policy, actors, self.allocator and allocator_or_run(self.allocator), task)
+
+
+def allocator_or_run(name: str) -> LearnedPolicy | str:
+    """An allocator by name as it is, and anything else as a run."""
+    if is_allocator(name):
+        return name
+    if not Path(name).exists():
+        raise ValueError(
+            f"there is no run {name!r} to allocate: name a run folder or weights, or choose from search, random, "
+            "heuristic, heuristic:NAME, fixed:SUBTASKS"
+        )
+    return load(name)
+
+
+def is_allocator(name: str) -> bool:
+    return name.partition(":")[0] in ("heuristic", "random", "fixed", "search")
+
+
+@dataclass(frozen=True)
+class Evaluate(LearnedChoice):
+    """Play greedy episodes with what a run has learned."""
+
+    episodes: int = 512
+    """How many episodes to play."""
     out: Path | None = None
     """Draw the first episode into this file: .gif, .mp4, or .png for numbered frames."""
     json: bool = False
@@ -197,10 +240,8 @@ class Evaluate:
     def run(self) -> None:
         check_seed(self.seed)
         policy = load(self.policy)
-        changed = {**policy.config.task_options, **dict(parse_setting(setting) for setting in self.set)}
-        task = replace(policy.config, task_options=changed).make_task()
-        check_fits(policy.task.spec, task.spec)
-        players = self._players(policy, task)
+        task = self.make_task(policy)
+        players = self.make_players(policy, task)
         if self.out:
             check_drawing(task)
             check_out(self.out)
@@ -208,11 +249,11 @@ class Evaluate:
         if self.json:
             names = {
                 "policy": str(self.policy),
-                "task": policy.config.task,
+                "task": self.task or policy.config.task,
                 "method": policy.config.method,
                 "actors": str(self.actors or self.policy),
                 "allocator": self.allocator or str(self.policy),
-                "task_options": changed,
+                "task_options": {**policy.config.task_options, **dict(map(parse_setting, self.set))},
             }
             print(json.dumps({**names, "seed": self.seed, **summary}))
         else:
@@ -220,21 +261,57 @@ class Evaluate:
         if self.out:
             print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)
 
-    def _players(self, policy: LearnedPolicy, task: Task) -> Players:
-        if self.actors is None and self.allocator is None:
-            return policy.players
-        actors = load(self.actors) if self.actors else None
-        return transplant(policy, actors, self.allocator and self._allocator(self.allocator), task)
 
-    def _allocator(self, name: str) -> LearnedPolicy | str:
-        if name.partition(":")[0] in ("heuristic", "random", "fixed", "search"):
-            return name
+@dataclass(frozen=True)
+class Watch(LearnedChoice):
+    """Write a page that replays greedy episodes with everything the players thought, and open it."""
+
+    episodes: int = 3
+    """How many episodes to show: the first ones that `alma evaluate` plays with this seed. Pictures show the first."""
+    against: str | None = None
+    """Show another run (its folder or weights) beside it, on the same initial states; or the same actors under
+    another allocator: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search`."""
+    out: Path = Path("replay.html")
+    """The page (.html), or pictures of the first episode: .gif, .mp4, or .png for numbered frames. A file that
+    exists is replaced."""
+    open: bool = True
+    """Open the page in the browser."""
+
+    def run(self) -> None:
+        check_seed(self.seed)
+        check_out(self.out, (PAGE, *ENDINGS))
+        policy = load(self.policy)
+        task = self.make_task(policy)
+        pictures = self.out.suffix.lower() != PAGE
+        if pictures:
+            check_drawing(task)
+        casts = [self._own(policy, task), *([self._other(policy, task, self.against)] if self.against else [])]
+        sides = []
+        for cast in casts:
+            notes.print(f"playing {cast.label}")
+            sides.append(Side(cast, record(task, cast.players, 1 if pictures else self.episodes, self.seed)))
+        if pictures:
+            print(f"episode drawn to {write_animation(self.out, draw_frames(task, sides))}")
+            return
+        print(f"page written to {write_page(self.out, tell(task, sides, self.seed))}")
+        if self.open and not webbrowser.open(self.out.resolve().as_uri()):
+            notes.print("there is no browser to open it with: open the file yourself")
+
+    def _own(self, policy: LearnedPolicy, task: Task) -> Cast:
+        label = str(self.policy) if self.actors is None else f"{self.policy}, actors of {self.actors}"
+        return Cast(self.make_players(policy, task), label, policy.config.method, self.allocator or "")
+
+    def _other(self, policy: LearnedPolicy, task: Task, name: str) -> Cast:
+        if is_allocator(name):
+            return Cast(transplant(policy, None, name, task), str(self.policy), policy.config.method, name)
         if not Path(name).exists():
             raise ValueError(
-                f"there is no run {name!r} to allocate: name a run folder or weights, or choose from search, random, "
-                "heuristic, heuristic:NAME, fixed:SUBTASKS"
+                f"there is no run {name!r} to watch against: name a run folder or weights, or choose from search, "
+                "random, heuristic, heuristic:NAME, fixed:SUBTASKS"
             )
-        return load(name)
+        other = load(name)
+        check_fits(other.task.spec, task.spec)
+        return Cast(other.players, name, other.config.method)
 
 
 @dataclass(frozen=True)
@@ -382,9 +459,9 @@ def play_with_progress(task: Task, players: Players, episodes: int, seed: int) -
 
 
 def check_drawing(task: Task) -> None:
-    """Complain about a task that has no pictures, before any work is done."""
-    if type(task).draw is Task.draw:
-        raise ValueError(f"the task {task.spec.name!r} does not draw itself: leave --out away, or implement `draw`")
+    """Complain about a task that cannot be drawn, before any work is done."""
+    if type(task).scene is Task.scene:
+        raise ValueError(f"the task {task.spec.name!r} does not say what it looks like: implement `scene` to draw it")
 
 
 def summary_table(summary: dict[str, Any]) -> Table:
@@ -401,13 +478,8 @@ def summary_table(summary: dict[str, Any]) -> Table:
 
 def draw_episode(task: Task, players: Players, seed: int, out: Path) -> str:
     """Play one episode and write its pictures; the answer says where."""
-    states, allocations, last = record_episode(task, players, seed)
-    ending = "solved" if last.success else "not solved"
-    frames = [
-        task.draw(state, allocation, f"{task.spec.name}   step {t}" + (f"   {ending}" if t == last.length else ""))
-        for t, (state, allocation) in enumerate(zip(states, allocations, strict=True))
-    ]
-    return write_animation(out, frames)
+    side = Side(Cast(players), record(task, players, 1, seed))
+    return write_animation(out, draw_frames(task, [side]))
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -440,6 +512,7 @@ def commands(arguments: list[str]) -> Any:
         Annotated[Demo, tyro.conf.subcommand("demo")],
         Annotated[Train, tyro.conf.subcommand("train", default=train)],
         Annotated[Evaluate, tyro.conf.subcommand("evaluate")],
+        Annotated[Watch, tyro.conf.subcommand("watch")],
         Annotated[Play, tyro.conf.subcommand("play")],
         Annotated[Bench, tyro.conf.subcommand("bench")],
         Annotated[Methods, tyro.conf.subcommand("methods")],

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,22 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from scipy.stats import binomtest
 
 from alma.choice import choose_uniformly
-from alma.rollout import Allocator, Coach, Policy, Situation, decision_due, no_coach, only_where, select, zeros_like
-from alma.task import NOBODY, Actions, Allocation, Task, View, available_under, team_size
+from alma.rollout import (
+    Allocator,
+    Coach,
+    Policy,
+    Rate,
+    Situation,
+    Weigh,
+    decision_due,
+    no_coach,
+    no_critic,
+    no_ratings,
+    only_where,
+    select,
+    zeros_like,
+)
+from alma.task import NOBODY, Actions, Allocation, Outcome, Task, View, available_under, team_size
 
 
 def policy_by_name(task: Task, name: str) -> Policy:
@@ -35,7 +49,9 @@ def random_policy(task: Task, params: Any, key: PRNGKeyArray, situation: Situati
 
 
 @partial(
-    jax.tree_util.register_dataclass, data_fields=["params"], meta_fields=["policy", "allocator", "period", "coach"]
+    jax.tree_util.register_dataclass,
+    data_fields=["params"],
+    meta_fields=["policy", "allocator", "period", "coach", "rate", "weigh"],
 )
 @dataclass(frozen=True)
 class Players:
@@ -47,6 +63,10 @@ class Players:
     params: Any = None
     coach: Coach = no_coach
     """Advises the actors whenever there is a new allocation."""
+    rate: Rate = no_ratings
+    """What actors think of their actions."""
+    weigh: Weigh = no_critic
+    """What the allocator has considered."""
 
     def __post_init__(self) -> None:
         if self.period < 1:
@@ -104,17 +124,41 @@ def begin(task: Task, players: Players, key: PRNGKeyArray) -> Episode:
     )
 
 
-def play_step(task: Task, players: Players, episodes: Episode) -> tuple[Episode, Int[Array, "N A"]]:
-    """One step of N episodes, and the allocations it was made under."""
+class Played(NamedTuple):
+    """One step of N episodes, as it came about."""
+
+    view: View
+    decided: Episode
+    """When allocations were made, and nobody had acted yet."""
+    outcome: Outcome
+
+
+def play_step(task: Task, players: Players, episodes: Episode) -> tuple[Episode, Played]:
+    """One step of N episodes."""
     view = jax.vmap(task.view)(episodes.state)
-    now = decide(players, episodes, view)
-    played = jax.vmap(partial(act, task, players))(now, view)
-    return select(episodes.done, episodes, played), jnp.asarray(now.allocation)
+    decided = decide(players, episodes, view)
+    after, outcome = jax.vmap(partial(act, task, players))(decided, view)
+    return select(episodes.done, episodes, after), Played(view, decided, outcome)
+
+
+def situation_of(episode: Episode, view: View) -> Situation:
+    """What there is to decide on in an episode, or in each of many."""
+    return Situation(episode.state, view, episode.allocation, episode.last_action, episode.strategy)
+
+
+def deciding_keys(key: PRNGKeyArray) -> Key[Array, "3"]:
+    """For what comes later, the allocator, and the coach."""
+    return jax.random.split(key, 3)
+
+
+def acting_keys(key: PRNGKeyArray) -> Key[Array, "3"]:
+    """For what comes later, the actors, and the task."""
+    return jax.random.split(key, 3)
 
 
 def decide(players: Players, episodes: Episode, view: View) -> Episode:
     """Renew allocations, and what a coach advises, where a decision is due."""
-    keys = jax.vmap(partial(jax.random.split, num=3))(episodes.key)
+    keys = jax.vmap(deciding_keys)(episodes.key)
     due = jax.vmap(partial(decision_due, period=players.period))(
         episodes.since_decision, active_before=episodes.active, active=view.active
     )
@@ -124,9 +168,9 @@ def decide(players: Players, episodes: Episode, view: View) -> Episode:
         allocation = jax.vmap(partial(players.allocator, players.params))(keys[:, 1], situations)
         return allocation, jax.vmap(partial(players.coach, players.params))(keys[:, 2], situations)
 
-    situations = Situation(episodes.state, view, episodes.allocation, episodes.last_action, episodes.strategy)
     in_force = (episodes.allocation, episodes.strategy)
-    allocation, strategy = only_where(due & ~episodes.done, fresh, (keys, situations), in_force)
+    inputs = (keys, situation_of(episodes, view))
+    allocation, strategy = only_where(due & ~episodes.done, fresh, inputs, in_force)
     decided = replace(
         episodes,
         key=keys[:, 0],
@@ -150,13 +194,12 @@ def observe(episode: Episode, before: Allocation, view: View) -> Episode:
     )
 
 
-def act(task: Task, players: Players, episode: Episode, view: View) -> Episode:
+def act(task: Task, players: Players, episode: Episode, view: View) -> tuple[Episode, Outcome]:
     """Let the actors have their step."""
-    key, action_key, step_key = jax.random.split(episode.key, 3)
-    situation = Situation(episode.state, view, episode.allocation, episode.last_action, episode.strategy)
-    actions = players.policy(players.params, action_key, situation)
+    key, action_key, step_key = acting_keys(episode.key)
+    actions = players.policy(players.params, action_key, situation_of(episode, view))
     state, outcome = task.step(step_key, episode.state, actions)
-    return replace(
+    acted = replace(
         episode,
         key=key,
         state=state,
@@ -168,6 +211,7 @@ def act(task: Task, players: Players, episode: Episode, view: View) -> Episode:
         length=episode.length + 1,
         metrics={name: episode.metrics[name] + value for name, value in outcome.metrics.items()},
     )
+    return acted, outcome
 
 
 @dataclass(frozen=True)
@@ -195,6 +239,11 @@ def _play_batch(task: Task, players: Players, keys: Key[Array, "N"]) -> tuple[Ep
     return jax.lax.while_loop(goes_on, lambda now: play_step(task, players, now)[0], episodes), sizes
 
 
+def episode_keys(seed: int, count: int) -> Key[Array, "{count}"]:
+    """Where each of the first episodes of a seed begins."""
+    return jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(count))
+
+
 def play_episodes(
     task: Task,
     players: Players,
@@ -207,7 +256,7 @@ def play_episodes(
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, not {episodes}")
     parallel = min(parallel, episodes)
-    keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(-(-episodes // parallel) * parallel))
+    keys = episode_keys(seed, -(-episodes // parallel) * parallel)
     batches: list[Results] = []
     for first in range(0, episodes, parallel):
         played, sizes = _play_batch(task, players, keys[first : first + parallel])
@@ -231,28 +280,6 @@ def join(parts: list[Results]) -> Results:
     """Put the rows of several results together."""
     columns = [vars(part) for part in parts]
     return Results(**jax.tree.map(lambda *column: np.concatenate(column), *columns))
-
-
-def record_episode(task: Task, players: Players, seed: int = 0) -> tuple[list[Any], list[Allocation], Episode]:
-    """Play one episode and keep what it looked like: its states, and the allocation made in each.
-
-    The last state is the one after the last step; it is shown under the last allocation.
-    """
-
-    @jax.jit
-    def run(players: Players, key: PRNGKeyArray) -> Any:
-        def body(episodes: Episode, _: None) -> tuple[Episode, Any]:
-            after, allocation = play_step(task, players, episodes)
-            return after, (episodes.state, allocation)
-
-        one = jax.vmap(partial(begin, task, players))(key[None])
-        last, played = jax.lax.scan(body, one, length=task.spec.max_steps)
-        return jax.tree.map(itemgetter(0), last), jax.tree.map(lambda leaf: leaf[:, 0], played)
-
-    last, (states, allocations) = jax.device_get(run(players, jax.random.fold_in(jax.random.key(seed), 0)))
-    length = int(last.length)
-    frames = [jax.tree.map(itemgetter(t), states) for t in range(length)]
-    return [*frames, last.state], [*allocations[:length], last.allocation], last
 
 
 def summarise(results: Results) -> dict[str, Any]:

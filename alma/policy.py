@@ -20,7 +20,7 @@ from alma.evaluation import Players
 from alma.learning.allocators import LearnedAllocator, RuleAllocator
 from alma.learning.copa import CoachedActors
 from alma.learning.qmix import Strategy
-from alma.rollout import Allocator, Situation
+from alma.rollout import Allocator, Situation, Weigh, no_critic
 from alma.task import NOBODY, Actions, Allocation, Task, TaskSpec, View
 from alma.trainer import Trainer
 
@@ -198,15 +198,17 @@ def transplant(
         critic = policy.trainer.allocator
         if not isinstance(critic, LearnedAllocator):
             raise ValueError(f"a search needs a critic of allocations; the method {policy.config.method!r} has none")
-        rule: Allocator = SearchAllocator(critic)
+        search = SearchAllocator(critic)
+        rule: Allocator = search
+        weigh: Weigh = search.weigh
     elif isinstance(allocator, str):
-        rule = allocator_by_name(task or policy.task, allocator)
+        rule, weigh = allocator_by_name(task or policy.task, allocator), no_critic
     else:
         if not source.trainer.allocator.allocates:
             raise ValueError(f"the method {source.config.method!r} has no allocator")
-        rule = source.players.allocator
+        rule, weigh = source.players.allocator, source.players.weigh
     params = {"actors": actors.params["actors"], "allocator": source.params["allocator"]}
-    return replace(actors.players, allocator=rule, period=source.period, params=params)
+    return replace(actors.players, allocator=rule, weigh=weigh, period=source.period, params=params)
 
 
 def check_fits(trained: TaskSpec, other: TaskSpec) -> None:

@@ -13,15 +13,14 @@ vary by masks, and masks are positive (True means yes). Shapes are written with 
 import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from alma.scene import Scene
 
 NOBODY = -1
 """The subtask of an agent that is allocated nowhere, and of an entity that belongs to none."""
@@ -161,9 +160,9 @@ class Task(abc.ABC, Generic[State]):
         """Scripted actors, so that a task can be watched and calibrated without learning."""
         return {}
 
-    def draw(self, state: State, allocation: Allocation, caption: str = "") -> "Image":
-        """One picture of a state under an allocation."""
-        raise ValueError(f"the task {self.spec.name!r} does not draw itself: implement its `draw` method")
+    def scene(self, state: State) -> Scene | None:
+        """What a state looks like; None where a task does not say. Called outside of JAX, with NumPy arrays."""
+        return None
 
 
 def subtask_of_entities(view: View, allocation: Int[Array | np.ndarray, "*b A"]) -> Int[Array, "*b E"]:

@@ -21,7 +21,18 @@ from alma.learning.level import Clock, Figures, Level, Params
 from alma.learning.qmix import Strategy
 from alma.methods import make_actors, make_allocator
 from alma.presets import TrainingOptions
-from alma.rollout import Environments, Situation, advance, decision_due, only_where, select, start, zeros_like
+from alma.rollout import (
+    Considered,
+    Environments,
+    Ratings,
+    Situation,
+    advance,
+    decision_due,
+    only_where,
+    select,
+    start,
+    zeros_like,
+)
 from alma.task import NOBODY, Actions, Allocation, Task, View
 
 
@@ -347,13 +358,20 @@ class Trainer:
 
     def players_with(self, params: Params) -> Players:
         """Players with parameters from elsewhere."""
-        return Players(self._act, self._allocate, self.options.allocator.period, params, self._advise)
+        period = self.options.allocator.period
+        return Players(self._act, self._allocate, period, params, self._advise, self._rate, self._weigh)
 
     def _act(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
         return self.actors.greedy(params["actors"], key, situation)
 
     def _allocate(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         return self.allocator.greedy(params["allocator"], key, situation)
+
+    def _rate(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Ratings:
+        return self.actors.rate(params["actors"], key, situation)
+
+    def _weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered | None:
+        return self.allocator.weigh(params["allocator"], key, situation, taken)
 
     def _advise(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Strategy:
         return self.actors.networks.advise_best(params["actors"], key, situation.view)

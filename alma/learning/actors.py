@@ -20,7 +20,7 @@ from alma.networks.popart import make_head
 from alma.networks.scope import Scope
 from alma.networks.utility import Utility
 from alma.presets import ActorNetworkOptions, ActorOptions
-from alma.rollout import Situation
+from alma.rollout import Ratings, Situation
 from alma.task import Actions, TaskSpec, View
 
 
@@ -110,6 +110,11 @@ class Actors:
         """Everybody's utility of every action."""
         sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
         return self.networks.utilities(params, sight, jnp.asarray(situation.last_action), situation.strategy)
+
+    def rate(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Ratings:
+        """Everybody's utilities, with what they are based on."""
+        sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
+        return Ratings(self.values(params, key, situation), self._available(situation), sight.attends)
 
     def _available(self, situation: Situation) -> Bool[Array, "*b A U"]:
         return self.scope.available(situation.view, jnp.asarray(situation.allocation))

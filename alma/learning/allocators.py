@@ -11,13 +11,13 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma import replay
 from alma.choice import choose_uniformly
-from alma.learning.aql import Candidates, allocator_batch, aql_loss, choose
+from alma.learning.aql import Candidates, allocator_batch, aql_loss, choose, draw_candidates
 from alma.learning.level import Clock, Figures, Level, Params, begin_level, learn
 from alma.networks.allocator import AllocatorNetworks, PairAllocator, PointerAllocator
 from alma.networks.popart import make_head
 from alma.networks.proposal import allowed_subtasks
 from alma.presets import AllocatorOptions
-from alma.rollout import Allocator, Situation, only_where
+from alma.rollout import Allocator, Considered, Situation, only_where
 from alma.task import Allocation, TaskSpec, View
 
 
@@ -48,6 +48,9 @@ class TrainingAllocator(Protocol):
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         """The allocation it would choose, without exploration."""
+
+    def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered | None:
+        """What it has taken that one from; None where there is no critic."""
 
     def update(
         self,
@@ -109,6 +112,13 @@ class LearnedAllocator:
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
         return choose(self.networks, params, key, encoded, situation.view, self.candidates)[0]
 
+    def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered:
+        """What was taken, and everything that is proposed in this situation, with the critic's values."""
+        encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
+        drawn = draw_candidates(self.networks, params, key, encoded, situation.view, self.candidates)
+        allocations = jnp.concatenate([jnp.asarray(taken)[None], drawn])
+        return Considered(allocations, self.networks.values(params, encoded, allocations))
+
     def update(
         self,
         level: Level,
@@ -159,6 +169,9 @@ class RuleAllocator:
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         return self.rule(params, key, situation)
+
+    def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> None:
+        """A rule considers nothing."""
 
     def update(
         self,

@@ -30,13 +30,20 @@ def choose(
     networks: AllocatorNetworks, params: Params, key: PRNGKeyArray, encoded: Any, view: View, candidates: Candidates
 ) -> tuple[Int[Array, "*b A"], Int[Array, "*b A"]]:
     """The candidate with the highest value, and the first proposal."""
+    drawn = draw_candidates(networks, params, key, encoded, view, candidates)
+    best = jnp.argmax(networks.values(params, encoded, drawn), axis=-1)
+    chosen = jnp.take_along_axis(drawn, best[..., None, None], axis=-2)[..., 0, :]
+    return chosen, drawn[..., 0, :]
+
+
+def draw_candidates(
+    networks: AllocatorNetworks, params: Params, key: PRNGKeyArray, encoded: Any, view: View, candidates: Candidates
+) -> Int[Array, "*b P A"]:
+    """Proposals, then their variations."""
     proposal_key, variation_key = jax.random.split(key)
     drawn = networks.proposals(params, proposal_key, encoded, candidates.proposals)
     varied = vary(variation_key, drawn[..., : candidates.variations, :], view)
-    both = jnp.concatenate([drawn, varied], axis=-2)
-    best = jnp.argmax(networks.values(params, encoded, both), axis=-1)
-    chosen = jnp.take_along_axis(both, best[..., None, None], axis=-2)[..., 0, :]
-    return chosen, drawn[..., 0, :]
+    return jnp.concatenate([drawn, varied], axis=-2)
 
 
 def vary(key: PRNGKeyArray, allocations: Int[Array, "*b P A"], view: View) -> Int[Array, "*b P A"]:

@@ -11,10 +11,10 @@ HOLD_LAST = 12
 """Frames for which the end of an episode is shown."""
 
 
-def check_out(path: Path) -> None:
+def check_out(path: Path, endings: Sequence[str] = ENDINGS) -> None:
     """Complain about a file that could not be written, before any work is done."""
-    if path.suffix.lower() not in ENDINGS:
-        raise ValueError(f"cannot write {path.name!r}: its ending must be one of {', '.join(ENDINGS)}")
+    if path.suffix.lower() not in endings:
+        raise ValueError(f"cannot write {path.name!r}: its ending must be one of {', '.join(endings)}")
     if path.suffix.lower() == ".mp4":
         _video_writer()
     path.parent.mkdir(parents=True, exist_ok=True)

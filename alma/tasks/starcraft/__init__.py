@@ -3,18 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from jaxtyping import PRNGKeyArray
 
+from alma.scene import Scene
 from alma.task import Actions, Allocation, Outcome, Task, TaskSpec, View
 from alma.tasks.starcraft import armies, heuristics
+from alma.tasks.starcraft import scene as scenery
 from alma.tasks.starcraft import view as seeing
 from alma.tasks.starcraft.armies import State
 from alma.tasks.starcraft.rules import Rules
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 __all__ = ["Rules", "StarCraft", "State"]
 
@@ -62,7 +60,5 @@ class StarCraft(Task[State]):
     def policies(self) -> Mapping[str, Callable[[PRNGKeyArray, State, Allocation], Actions]]:
         return {"scripted": partial(heuristics.scripted_actions, self.rules)}
 
-    def draw(self, state: State, allocation: Allocation, caption: str = "") -> "Image":
-        from alma.tasks.starcraft import drawing  # only who draws needs the drawing library
-
-        return drawing.draw(self.rules, state, allocation, caption)
+    def scene(self, state: State) -> Scene:
+        return scenery.scene(self.rules, state)

@@ -1,0 +1,63 @@
+"""One self-contained HTML file from the sources in `web/` and the data of `story.py`.
+
+The sources are plain files that need no building: a page, a style sheet, and modules that import each other by lines of
+the form `import { a, b } from "./other.js";`. A page opened from disk may not load modules, so they are put one after
+the other, those that are imported first.
+"""
+
+import json
+import re
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from alma.checkpoint import written_at_once
+from alma.watch.story import Json
+
+PAGE = ".html"
+SOURCES = files("alma.watch") / "web"
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./(.*)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
+
+
+def write_page(path: Path, story: Json) -> Path:
+    """Write the page, at once."""
+    with written_at_once(path) as unfinished:
+        unfinished.write_text(make_page(story), encoding="utf-8")
+    return path
+
+
+def make_page(story: Json) -> str:
+    """The whole page."""
+    parts = {
+        "title": escape(f"{story['task']}: " + " and ".join(side["label"] for side in story["sides"])),
+        "style": _source("style.css"),
+        "data": as_script_data(story),
+        "script": bundle("main.js"),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _source("index.html"))
+
+
+def as_script_data(story: Json) -> str:
+    """JSON that can stand in a script element: nothing in it can end the element."""
+    return json.dumps(story, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def bundle(entry: str) -> str:
+    """A module and all that it imports, as one."""
+    found: dict[str, str] = {}
+
+    def visit(name: str) -> None:
+        if name in found:
+            return
+        text = _source(name)
+        for imported in _IMPORT.findall(text):
+            visit(imported)
+        found[name] = f"// {name}\n\n" + _EXPORT.sub("", _IMPORT.sub("", text)).strip()
+
+    visit(entry)
+    return "\n\n".join(found.values())
+
+
+def _source(name: str) -> str:
+    return (SOURCES / name).read_text(encoding="utf-8")

@@ -1,0 +1,257 @@
+"""Episodes as pictures, for papers and where no page can be shown: the map and the timeline of the page."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+import numpy as np
+from PIL import Image
+
+from alma.scene import PALETTE, Point, Scene, Thing
+from alma.task import NOBODY, Task
+from alma.watch.canvas import FAINT, INK, Canvas
+from alma.watch.record import Recording
+from alma.watch.story import Side
+
+WIDTH, MARGIN, HEADER = 560, 14, 40
+ROW, MARKS, NAMES = 18, 36, 92
+"""The timeline: height of a row, of the marks above, and width of names."""
+GROUND, GRID, PLAIN, OVER, PLAYHEAD = "#f4f1e9", "#e6e1d5", "#8a8f98", "#d9d7d0", "#7a3fc4"
+HEALTH, SHIELD, ENERGY, FLAME, GLOW = "#2f9e55", "#4aa8e0", "#a06cd5", "#e8401c", "#ffd24d"
+BARS = {"health": HEALTH, "shield": SHIELD, "energy": ENERGY}
+STROKES = {"attack": FLAME, "help": "#12a37a"}
+
+
+def draw_frames(task: Task, sides: Sequence[Side]) -> list[Image.Image]:
+    """The first episode of every side, side by side and in step; who is done waits for the others."""
+    panels = [Panel(task, side) for side in sides]
+    steps = max(panel.recording.length for panel in panels) + 1
+    return [_beside([panel.draw(step, steps - 1) for panel in panels]) for step in range(steps)]
+
+
+def _beside(pictures: list[Image.Image]) -> Image.Image:
+    joint = Image.new("RGB", (sum(p.width for p in pictures), max(p.height for p in pictures)), "white")
+    left = 0
+    for picture in pictures:
+        joint.paste(picture, (left, 0))
+        left += picture.width
+    return joint
+
+
+def colour_of(subtask: int) -> str:
+    return PLAIN if subtask == NOBODY else PALETTE[subtask % len(PALETTE)]
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever can be read on a colour."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return "#111111" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "white"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One side's first episode."""
+
+    task: Task
+    side: Side
+
+    @property
+    def recording(self) -> Recording:
+        return self.side.recordings[0]
+
+    @cached_property
+    def scenes(self) -> list[Scene]:
+        scenes = [self.task.scene(self.recording.state(step)) for step in range(self.recording.length + 1)]
+        return [scene for scene in scenes if scene is not None]
+
+    @cached_property
+    def agents(self) -> list[int]:
+        """Who takes part."""
+        return np.flatnonzero(np.any(self.recording.agents_present, axis=0)).tolist()
+
+    def draw(self, step: int, steps: int) -> Image.Image:
+        """A moment, on an axis of so many steps."""
+        step = min(step, self.recording.length)
+        east, north = self.scenes[0].size
+        map_height = (WIDTH - 2 * MARGIN) * north / east
+        canvas = Canvas(WIDTH, HEADER + map_height + MARKS + len(self.agents) * ROW + 2 * MARGIN)
+        canvas.text((MARGIN, HEADER / 2), self._caption(step), 17, INK)
+        MapPicture(canvas, self.recording, self.scenes[step], step).draw()
+        top = HEADER + map_height + MARGIN
+        TimelinePicture(canvas, self.recording, self._names(), top, steps).draw(step)
+        return canvas.finish()
+
+    def _caption(self, step: int) -> str:
+        cast, recording = self.side.cast, self.recording
+        what = [cast.method or self.task.spec.name, *([f"under {cast.allocator}"] if cast.allocator else [])]
+        ending = ("solved" if recording.success else "not solved") if step == recording.length else ""
+        return "   ".join([" ".join(what), f"step {step}", ending])
+
+    def _names(self) -> dict[int, str]:
+        things = self.scenes[0].things
+        return {agent: f"{thing.name if (thing := things[agent]) else 'agent'} {agent}" for agent in self.agents}
+
+
+@dataclass(frozen=True)
+class MapPicture:
+    """A map to draw on, in its own units; north is up."""
+
+    canvas: Canvas
+    recording: Recording
+    scene: Scene
+    step: int
+
+    @property
+    def scale(self) -> float:
+        return (WIDTH - 2 * MARGIN) / self.scene.size[0]
+
+    def at(self, place: Point) -> Point:
+        return MARGIN + place[0] * self.scale, HEADER + (self.scene.size[1] - place[1]) * self.scale
+
+    @cached_property
+    def subtasks(self) -> list[int]:
+        """Of every entity; of agents, the one they are allocated to."""
+        allocation = self.recording.moments.allocation[self.step].tolist()
+        return [*allocation, *np.asarray(self.recording.moments.view.subtask)[self.step, len(allocation) :].tolist()]
+
+    def draw(self) -> None:
+        self._draw_ground()
+        agents = len(self.recording.moments.allocation[0])
+        numbered = [(i, thing) for i, thing in enumerate(self.scene.things) if thing is not None]
+        for entity, thing in numbered:
+            if entity < agents:
+                self._draw_link(thing, self.subtasks[entity], agents)
+        for entity, thing in numbered:
+            if entity >= agents:
+                self._draw_thing(thing, self.subtasks[entity], "white")
+        self._draw_lines()
+        for entity, thing in numbered:
+            if entity < agents:
+                self._draw_thing(thing, self.subtasks[entity], INK)
+
+    def _draw_ground(self) -> None:
+        canvas, (east, north) = self.canvas, self.scene.size
+        canvas.block(self.at((0, north)), east * self.scale, north * self.scale, GROUND, 6)
+        if self.scene.grid:
+            for i in range(1, int(east)):
+                canvas.line([self.at((i, 0)), self.at((i, north))], GRID, 1)
+            for i in range(1, int(north)):
+                canvas.line([self.at((0, i)), self.at((east, i))], GRID, 1)
+        for place in self.scene.places:
+            if not place.radius:
+                continue
+            colour = FAINT if place.subtask is None else colour_of(place.subtask)
+            x, y = self.at(place.at)
+            canvas.circle((x, y), place.radius * self.scale, colour + "30", colour)
+            label = place.label if place.subtask is None else f"{place.subtask} {place.label}"
+            canvas.text((x, y + (place.radius + 0.7) * self.scale), label, 12, INK, "mm")
+
+    def _draw_link(self, thing: Thing, subtask: int, agents: int) -> None:
+        """From an agent to the middle of its subtask."""
+        members = [
+            other.at
+            for other, belongs in list(zip(self.scene.things, self.subtasks, strict=True))[agents:]
+            if other is not None and belongs == subtask
+        ]
+        if subtask == NOBODY or not members:
+            return
+        x, y = np.mean(members, axis=0).tolist()
+        self.canvas.line([self.at(thing.at), self.at((x, y))], colour_of(subtask) + "a0", 3)
+
+    def _draw_lines(self) -> None:
+        for line in self.scene.lines:
+            start, end = self.scene.things[line.start], self.scene.things[line.end]
+            if start is not None and end is not None:
+                self.canvas.line([self.at(start.at), self.at(end.at)], STROKES[line.kind], 2)
+
+    def _draw_thing(self, thing: Thing, subtask: int, edge: str) -> None:
+        canvas, (x, y) = self.canvas, self.at(thing.at)
+        radius = max(thing.radius * self.scale, 8)
+        over = bool(thing.icons.get("tick") or thing.icons.get("cross"))
+        colour = OVER if over else colour_of(subtask)
+        canvas.shape(thing.shape, (x, y), radius, colour, colour_of(subtask) if over else edge)
+        if not over:
+            letter = thing.letter or ("" if subtask == NOBODY else str(subtask))
+            canvas.text((x, y), letter, max(9, round(0.9 * radius)), ink_on(colour), "mm")
+        self._draw_icons(thing, x, y, radius)
+        bars = [(share, BARS[name]) for name, share in thing.bars.items() if name in BARS]
+        for row, (share, bar) in enumerate(bars):
+            corner = (x - radius, y - 1.15 * radius - 4 * (row + 1))
+            canvas.block(corner, 2 * radius, 3, OVER)
+            canvas.block(corner, max(2 * radius * share, 0.5), 3, bar)
+
+    def _draw_icons(self, thing: Thing, x: float, y: float, radius: float) -> None:
+        canvas, icons = self.canvas, thing.icons
+
+        def around(points: Sequence[Point], size: float = radius, left: float = 0, down: float = 0) -> list[Point]:
+            return [(x + left + size * dx, y + down + size * dy) for dx, dy in points]
+
+        if icons.get("tick"):
+            canvas.line(around(TICK), INK, 3)
+        if icons.get("cross"):
+            for stroke in CROSS:
+                canvas.line(around(stroke), INK, 3)
+        if share := icons.get("clock"):
+            canvas.pie((x + 0.75 * radius, y - 0.75 * radius), 0.4 * radius, share, INK)
+        if fire := icons.get("flame"):
+            size = radius * (0.45 + 0.5 * fire)
+            for part, colour in ((size, FLAME), (0.55 * size, GLOW)):
+                canvas.fill(around(DROP, part, -0.95 * radius, 0.3 * radius), colour)
+
+
+TICK = [(-0.45, 0.05), (-0.1, 0.4), (0.5, -0.4)]
+CROSS = [[(-0.4, -0.4), (0.4, 0.4)], [(-0.4, 0.4), (0.4, -0.4)]]
+DROP = [
+    (0.9 * math.sin(angle) * math.sin(angle / 2) ** 1.5, -math.cos(angle) * (1.25 if math.cos(angle) > 0 else 0.8))
+    for angle in np.linspace(0, 2 * math.pi, 40, endpoint=False).tolist()
+]
+"""A flame: a drop with its tip up."""
+
+
+@dataclass(frozen=True)
+class TimelinePicture:
+    """A row for each agent, coloured by allocation; decisions and finished subtasks above."""
+
+    canvas: Canvas
+    recording: Recording
+    names: dict[int, str]
+    top: float
+    steps: int
+
+    def x(self, step: int) -> float:
+        return MARGIN + NAMES + step / self.steps * (WIDTH - 2 * MARGIN - NAMES - 10)
+
+    def draw(self, step: int) -> None:
+        """With the playhead at a step."""
+        canvas, top = self.canvas, self.top
+        rows = {agent: top + MARKS + row * ROW for row, agent in enumerate(self.names)}
+        bottom = top + MARKS + len(rows) * ROW
+        for decision in self.recording.decisions:
+            x = self.x(decision)
+            canvas.line([(x, top + 10), (x, bottom)], GRID, 1)
+            canvas.fill([(x - 5, top), (x + 5, top), (x, top + 9)], FAINT)
+        for agent, y in rows.items():
+            canvas.text((MARGIN + NAMES - 8, y + ROW / 2), self.names[agent], 12, INK, "rm")
+            self._draw_row(agent, y)
+        for when, agent in self.recording.deaths:
+            x, y = self.x(when + 1), rows[agent] + ROW / 2
+            for turn in (1, -1):
+                canvas.line([(x - 4, y - 4 * turn), (x + 4, y + 4 * turn)], INK, 2)
+        for when, subtask in self.recording.completions:
+            at, colour = (self.x(when + 1), top + 22), colour_of(subtask)
+            canvas.shape("diamond", at, 7, colour, INK, 1)
+            canvas.text(at, str(subtask), 9, ink_on(colour), "mm")
+        canvas.line([(self.x(step), top), (self.x(step), bottom)], PLAYHEAD, 2)
+
+    def _draw_row(self, agent: int, y: float) -> None:
+        """Stretches of one allocation, as long as the agent is there."""
+        there = np.flatnonzero(self.recording.agents_present[: self.recording.length, agent]).tolist()
+        allocation = self.recording.moments.allocation[:, agent]
+        for subtask, group in groupby(there, key=lambda step: int(allocation[step])):
+            stretch = list(group)
+            left, right, colour = self.x(stretch[0]), self.x(stretch[-1] + 1), colour_of(subtask)
+            self.canvas.block((left + 0.5, y + 1.5), max(right - left - 1, 1), ROW - 3, colour, 3)
+            if subtask != NOBODY and right - left > 10:
+                self.canvas.text(((left + right) / 2, y + ROW / 2), str(subtask), 11, ink_on(colour), "mm")

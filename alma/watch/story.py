@@ -1,0 +1,236 @@
+"""Recordings as plain, small data: what the page is given.
+
+Most things are *columns*, one value a moment; a column ends where nothing changes any more, and its last value holds
+from there on. Numbers are rounded to what can be seen.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from alma.evaluation import Players
+from alma.scene import PALETTE, Scene, Thing
+from alma.task import NOBODY, Task
+from alma.watch.record import Recording
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Players, and what they are called."""
+
+    players: Players
+    label: str = ""
+    """The run."""
+    method: str = ""
+    allocator: str = ""
+    """Who allocates, if not the run's own."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """What players did; a page shows one side, or two of them beside each other."""
+
+    cast: Cast
+    recordings: list[Recording]
+
+    @property
+    def note(self) -> str:
+        """What cannot be shown, and why."""
+        first = self.recordings[0].moments
+        if np.all(first.allocation == NOBODY):
+            return "These players give nobody a subtask: agents have no colours, and decisions show nothing."
+        if first.considered is None:
+            return (
+                "Who allocates here has no critic: decisions show what was allocated, not what was considered."
+            )
+        return ""
+
+
+def tell(task: Task, sides: Sequence[Side], seed: int) -> Json:
+    """Everything a page shows."""
+    spec = task.spec
+    return {
+        "task": spec.name,
+        "seed": seed,
+        "agents": spec.agents,
+        "subtasks": spec.subtasks,
+        "actions": list(spec.actions),
+        "palette": PALETTE,
+        "sides": [
+            {
+                "label": side.cast.label,
+                "method": side.cast.method,
+                "allocator": side.cast.allocator,
+                "note": side.note,
+                "episodes": [tell_episode(task, recording) for recording in side.recordings],
+            }
+            for side in sides
+        ],
+    }
+
+
+def tell_episode(task: Task, recording: Recording) -> Json:
+    """One episode."""
+    moments, length = recording.moments, recording.length
+    view, outcome = moments.view, moments.outcome
+    return {
+        "length": length,
+        "success": recording.success,
+        "total": rounded(recording.total),
+        "present": columns(np.asarray(view.present).astype(int)),
+        "active": columns(np.asarray(view.active).astype(int)),
+        "allocation": columns(moments.allocation),
+        "subtask": columns(view.subtask),
+        "actions": columns(moments.actions[:length]),
+        "reward": rounded(outcome.reward[:length]),
+        "subtask_rewards": rounded(np.asarray(outcome.subtask_rewards)[:length].T),
+        "decisions": [_tell_decision(recording, step) for step in recording.decisions],
+        "completions": recording.completions,
+        "deaths": recording.deaths,
+        "ratings": _tell_ratings(recording),
+        "sees": _tell_sight(recording),
+        "scene": _tell_scenes([task.scene(recording.state(step)) for step in range(length + 1)]),
+    }
+
+
+# ---- parts
+
+
+def _tell_decision(recording: Recording, step: int) -> Json:
+    """A decision with what was considered: each allocation once, the best first."""
+    considered = recording.moments.considered
+    decision: Json = {"step": step, "why": recording.why(step)}
+    if considered is None:
+        return decision
+    allocations, values, counts = distinct(*(np.asarray(part)[step] for part in considered))
+    return {
+        **decision,
+        "options": allocations.tolist(),
+        "values": rounded(values),
+        "counts": counts.tolist(),
+    }
+
+
+def distinct(
+    allocations: Int[np.ndarray, "P A"], values: Float[np.ndarray, "P"]
+) -> tuple[Int[np.ndarray, "O A"], Float[np.ndarray, "O"], Int[np.ndarray, "O"]]:
+    """Different allocations, the most valuable first, and how often each was proposed.
+
+    The first one is what was taken, which is not a proposal of its own.
+    """
+    different, first, index = np.unique(allocations, axis=0, return_index=True, return_inverse=True)
+    counts = np.bincount(index.reshape(-1)[1:], minlength=len(different))
+    order = np.argsort(-values[first], kind="stable")
+    return different[order], values[first][order], counts[order]
+
+
+def _tell_ratings(recording: Recording) -> list | None:
+    """For each agent and step: action, value and target of all that is available, in one row."""
+    ratings = recording.moments.ratings
+    if ratings is None:
+        return None
+    values = np.round(np.asarray(ratings.values, float), 3)
+    target, available = np.asarray(recording.moments.view.target), np.asarray(ratings.available)
+    return [
+        [
+            [
+                number
+                for action in np.flatnonzero(available[step, agent])
+                for number in (int(action), short(values[step, agent, action]), int(target[step, agent, action]))
+            ]
+            for step in range(recording.length)
+        ]
+        for agent in range(values.shape[1])
+    ]
+
+
+def _tell_sight(recording: Recording) -> list | None:
+    """For each agent, a column of what it sees: a 0 or a 1 for each entity."""
+    ratings = recording.moments.ratings
+    if ratings is None:
+        return None
+    sees = np.asarray(ratings.sees).astype(int)
+    return [column("".join(map(str, row)) for row in sees[: recording.length, agent]) for agent in range(sees.shape[1])]
+
+
+def _tell_scenes(scenes: Sequence[Scene | None]) -> Json | None:
+    """What does not change once, the rest as columns."""
+    known = [scene for scene in scenes if scene is not None]
+    if not known:
+        return None
+    first = known[0]
+    return {
+        "size": first.size,
+        "grid": first.grid,
+        "subtask": first.subtask,
+        "standing": [column(standing) for standing in zip(*(scene.standing for scene in known), strict=True)],
+        "things": [_tell_thing(things) for things in zip(*(scene.things for scene in known), strict=True)],
+        "places": [
+            {
+                "at": rounded(places[0].at, 2),
+                "radius": places[0].radius,
+                "subtask": places[0].subtask,
+                "label": column(place.label for place in places),
+            }
+            for places in zip(*(scene.places for scene in known), strict=True)
+        ],
+        "lines": column([[line.start, line.end, line.kind] for line in scene.lines] for scene in known),
+    }
+
+
+def _tell_thing(things: Sequence[Thing | None]) -> Json | None:
+    """An entity through all moments; while it is absent it stays as it was."""
+    seen = [thing for thing in things if thing is not None]
+    if not seen:
+        return None
+    last, lived = seen[0], []
+    for thing in things:
+        last = thing or last
+        lived.append(last)
+    first = seen[0]
+    return {
+        "name": first.name,
+        "shape": first.shape,
+        "radius": first.radius,
+        "letter": first.letter,
+        "x": column(short(thing.at[0], 2) for thing in lived),
+        "y": column(short(thing.at[1], 2) for thing in lived),
+        "bars": {name: column(short(thing.bars[name], 2) for thing in lived) for name in first.bars},
+        "icons": {name: column(short(thing.icons[name], 2) for thing in lived) for name in first.icons},
+        "status": column(thing.status for thing in lived),
+    }
+
+
+# ---- small data
+
+
+def column(values: Iterable[Any]) -> list[Any]:
+    """Values over time, without those at the end that only repeat the one before."""
+    kept = list(values)
+    while len(kept) > 1 and kept[-1] == kept[-2]:
+        kept.pop()
+    return kept
+
+
+def columns(rows: Any) -> list[list[Any]]:
+    """A column for each item of rows over time."""
+    return [column(values) for values in np.asarray(rows).T.tolist()]
+
+
+def rounded(values: Any, digits: int = 3) -> Any:
+    """Numbers of any shape, as short as they can be written."""
+    array = np.asarray(values, float)
+    if array.ndim:
+        return [rounded(value, digits) for value in array]
+    return short(float(array), digits)
+
+
+def short(value: float, digits: int = 3) -> float | int:
+    """A number with few digits; whole numbers without a point."""
+    value = round(float(value), digits)
+    return int(value) if value.is_integer() else value
