@@ -16,7 +16,7 @@ from rich.table import Table
 from alma.allocation import allocator_by_name
 from alma.benchmark import benchmark_environment, benchmark_training
 from alma.configuration import RunConfig, check_seed
-from alma.evaluation import Players, Results, play_episodes, policy_by_name, summarise
+from alma.evaluation import Players, Results, check_episodes, play_episodes, policy_by_name, summarise
 from alma.methods import METHODS
 from alma.policy import LearnedPolicy, check_fits, load, transplant
 from alma.presets import FAST, FOR_TASKS, PRESETS, TrainingOptions, preset, with_actors
@@ -279,6 +279,7 @@ class Watch(LearnedChoice):
 
     def run(self) -> None:
         check_seed(self.seed)
+        check_episodes(self.episodes)
         check_out(self.out, (PAGE, *ENDINGS))
         policy = load(self.policy)
         task = self.make_task(policy)

@@ -239,6 +239,12 @@ def _play_batch(task: Task, players: Players, keys: Key[Array, "N"]) -> tuple[Ep
     return jax.lax.while_loop(goes_on, lambda now: play_step(task, players, now)[0], episodes), sizes
 
 
+def check_episodes(count: int) -> None:
+    """Complain about a number of episodes that cannot be played."""
+    if count < 1:
+        raise ValueError(f"episodes must be at least 1, not {count}")
+
+
 def episode_keys(seed: int, count: int) -> Key[Array, "{count}"]:
     """Where each of the first episodes of a seed begins."""
     return jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(count))
@@ -253,8 +259,7 @@ def play_episodes(
     on_progress: Callable[[int, Results], None] | None = None,
 ) -> Results:
     """Play whole episodes, `parallel` at a time. Episode i of a seed is the same whatever the batch."""
-    if episodes < 1:
-        raise ValueError(f"episodes must be at least 1, not {episodes}")
+    check_episodes(episodes)
     parallel = min(parallel, episodes)
     keys = episode_keys(seed, -(-episodes // parallel) * parallel)
     batches: list[Results] = []

@@ -1,11 +1,16 @@
 import json
+import re
 from dataclasses import replace
 
+import jax
 import pytest
+from doors import SMALL
 
 from alma import cli
 from alma.cli import Train, main, parse_seeds
+from alma.configuration import RunConfig
 from alma.methods import METHODS
+from alma.policy import LearnedPolicy
 from alma.presets import PAPER
 
 
@@ -63,6 +68,53 @@ def test_from_the_demo_to_a_longer_run(capsys, tmp_path):
         run("train", "--resume", out, "--actors.gamma", 0.5)
     with pytest.raises(SystemExit, match="exists already"):
         run("train", "save-the-city", "--out", out)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """What an untrained run would save, on a task whose compiling takes seconds."""
+    config = RunConfig("doors:Doors", options=SMALL)
+    trainer = config.make_trainer()
+    policy = LearnedPolicy(config, trainer.learned(trainer.init(jax.random.key(0))))
+    return policy.save(tmp_path_factory.mktemp("weights") / "doors.safetensors")
+
+
+def test_watching_writes_a_page_and_opens_it(weights, tmp_path, monkeypatch, capsys):
+    opened = []
+    monkeypatch.setattr(cli.webbrowser, "open", lambda url: opened.append(url) or True)
+    out = tmp_path / "new" / "replay.html"
+    run("watch", weights, "--episodes", 2, "--seed", 5, "--against", "heuristic", "--out", out)
+    assert opened == [out.as_uri()]
+    assert str(out) in capsys.readouterr().out
+    story = json.loads(re.search(r'id="story">(.*?)</script>', out.read_text(), re.DOTALL)[1])
+    assert (story["task"], story["seed"]) == ("doors", 5)
+    assert [side["allocator"] for side in story["sides"]] == ["", "heuristic"]
+    assert [len(side["episodes"]) for side in story["sides"]] == [2, 2]
+    assert "options" in story["sides"][0]["episodes"][0]["decisions"][0]
+    run("watch", weights, "--episodes", 2, "--seed", 5, "--against", "heuristic", "--out", out, "--no-open")
+    assert len(opened) == 1, "an existing page is replaced, and not opened if not asked for"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--against", "nowhere"], "there is no run 'nowhere' to watch against: name a run folder or weights, or"),
+        (["--allocator", "nowhere"], "there is no run 'nowhere' to allocate"),
+        (["--against", "heuristic:magic"], "has no heuristic 'magic'"),
+        (["--task", "save-the-city"], "the tasks have different name"),
+        (["--set", "doors=9"], "no option doors"),
+        (["--episodes", "0"], "episodes must be at least 1, not 0"),
+        (["--out", "replay.gif"], "the task 'doors' does not say what it looks like"),
+    ],
+)
+def test_mistakes_of_watching_are_told_before_any_work(weights, arguments, message, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "record", None)
+    with pytest.raises(SystemExit) as error:
+        run("watch", weights, "--no-open", *arguments)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not list(tmp_path.iterdir())
 
 
 def test_several_seeds_get_a_folder_each(monkeypatch, tmp_path):
@@ -151,6 +203,9 @@ def test_tasks_are_listed_with_their_options(capsys):
         (["train", "save-the-city", "--seed", "-1"], "a seed must lie between"),
         (["train", "--resume", "nowhere"], "is no run folder"),
         (["evaluate", "nowhere"], "no such file"),
+        (["watch", "nowhere"], "no such file"),
+        (["watch", "nowhere", "--out", "replay.pdf"], "its ending must be one of .html, .gif, .mp4, .png"),
+        (["watch", "nowhere", "--seed", "-1"], "a seed must lie between"),
     ],
 )
 def test_mistakes_are_told_in_one_line(arguments, message):

@@ -5,8 +5,9 @@ import pytest
 
 import alma
 from alma.allocation import allocator_by_name
-from alma.evaluation import Players, Results, play_episodes, policy_by_name, record_episode, success_rate, summarise
+from alma.evaluation import Players, Results, play_episodes, policy_by_name, success_rate, summarise
 from alma.rollout import Situation
+from alma.watch.record import record
 
 TASK = alma.make("save-the-city", max_steps=40)
 
@@ -44,19 +45,19 @@ def test_figures_hang_together(results):
 
 
 def test_a_recorded_episode_is_the_first_one_of_its_seed(results):
-    states, allocations, last = record_episode(TASK, SCRIPTED)
-    assert len(states) == len(allocations) == results.length[0] + 1
-    assert [int(state.time) for state in states] == list(range(len(states)))
-    assert bool(last.success) == results.success[0]
-    np.testing.assert_allclose(last.total, results.total[0], atol=1e-4)
+    recorded = record(TASK, SCRIPTED)[0]
+    assert recorded.length == results.length[0]
+    assert recorded.moments.state.time.tolist() == list(range(recorded.length + 1))
+    assert recorded.success == results.success[0]
+    np.testing.assert_allclose(recorded.total, results.total[0], atol=1e-4)
 
 
 def test_allocations_are_renewed_at_decision_points_only():
     """Random allocation differs almost surely whenever it is renewed, so changes mark decision points."""
-    states, allocations, _ = record_episode(TASK, players(period=4, allocation="random"), seed=2)
-    active = [np.asarray(jax.jit(TASK.view)(state).active) for state in states]
+    recorded = record(TASK, players(period=4, allocation="random"), seed=2)[0]
+    active, allocations = recorded.moments.view.active, recorded.moments.allocation
     since = 0
-    for t in range(1, len(states) - 1):
+    for t in range(1, recorded.length):
         since += 1
         finished = not np.array_equal(active[t], active[t - 1])
         if np.array_equal(allocations[t], allocations[t - 1]):

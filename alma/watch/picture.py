@@ -243,7 +243,7 @@ class TimelinePicture:
             at, colour = (self.x(when + 1), top + 22), colour_of(subtask)
             canvas.shape("diamond", at, 7, colour, INK, 1)
             canvas.text(at, str(subtask), 9, ink_on(colour), "mm")
-        canvas.line([(self.x(step), top), (self.x(step), bottom)], PLAYHEAD, 2)
+        canvas.line([(self.x(step), top), (self.x(step), bottom)], PLAYHEAD, 3)
 
     def _draw_row(self, agent: int, y: float) -> None:
         """Stretches of one allocation, as long as the agent is there."""

@@ -10,7 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, Key
 
-from alma.evaluation import Episode, Players, acting_keys, begin, deciding_keys, episode_keys, play_step, situation_of
+from alma.evaluation import (
+    Episode,
+    Players,
+    acting_keys,
+    begin,
+    check_episodes,
+    deciding_keys,
+    episode_keys,
+    play_step,
+    situation_of,
+)
 from alma.rollout import Considered, Ratings
 from alma.task import Outcome, Task, View
 
@@ -60,7 +70,7 @@ class Recording:
         return [(int(step), int(agent)) for step, agent in np.argwhere(present[:-1] & ~present[1:])]
 
     @property
-    def agents_present(self) -> Bool[np.ndarray, "T+1 A"]:
+    def agents_present(self) -> Bool[np.ndarray, "moments A"]:
         return np.asarray(self.moments.view.present)[:, : self.moments.allocation.shape[1]]
 
     def state(self, step: int) -> Any:
@@ -79,8 +89,7 @@ class Recording:
 
 def record(task: Task, players: Players, episodes: int = 1, seed: int = 0) -> list[Recording]:
     """Play the first episodes of a seed, the same that `play_episodes` plays, and keep them."""
-    if episodes < 1:
-        raise ValueError(f"episodes must be at least 1, not {episodes}")
+    check_episodes(episodes)
     last, moments = jax.device_get(_play(task, players, episode_keys(seed, episodes)))
     return [_cut(players, *jax.tree.map(itemgetter(i), (last, moments))) for i in range(episodes)]
 

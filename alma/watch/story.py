@@ -45,9 +45,7 @@ class Side:
         if np.all(first.allocation == NOBODY):
             return "These players give nobody a subtask: agents have no colours, and decisions show nothing."
         if first.considered is None:
-            return (
-                "Who allocates here has no critic: decisions show what was allocated, not what was considered."
-            )
+            return "Who allocates here has no critic: decisions show what was allocated, not what was considered."
         return ""
 
 

@@ -1,6 +1,6 @@
 // Puts the page together: one state, and whatever has to follow when it changes.
 
-import { number, story } from "./story.js";
+import { agentsOf, number, story } from "./story.js";
 import { safe } from "./look.js";
 import { MapView } from "./map.js";
 import { Timeline } from "./timeline.js";
@@ -35,8 +35,9 @@ function makeSide(side, index) {
   const by = side.allocator ? ` under ${side.allocator}` : "";
   root.innerHTML =
     `<h2>${several}${safe(side.label)} <small>${safe(side.method + by)}</small> <span class="result"></span></h2>` +
-    (side.note ? `<p class="note">${safe(side.note)}</p>` : "") +
-    '<canvas role="img"></canvas><div class="timeline"></div>';
+    '<p class="note nomap">This task does not say what it looks like: there is no map.</p>' +
+    '<canvas role="img"></canvas><div class="timeline"></div>' +
+    (side.note ? `<p class="note">${safe(side.note)}</p>` : "");
   element("sides").append(root);
   const choose = (what) => chooseFrom(index, what);
   const canvas = root.querySelector("canvas");
@@ -72,8 +73,9 @@ function layOut() {
   views.forEach(({ canvas, timeline, root, side }, index) => {
     const episode = episodeOf(index);
     canvas.hidden = !episode.scene;
+    root.querySelector(".nomap").hidden = Boolean(episode.scene);
     if (episode.scene) canvas.style.aspectRatio = `${episode.scene.size[0]} / ${episode.scene.size[1]}`;
-    root.classList.toggle("mapless", !episode.scene);
+    root.style.setProperty("--rows", agentsOf(episode).length);
     const ending = episode.success ? "✓ solved" : "✗ not solved";
     root.querySelector(".result").textContent = `${ending}, ${episode.length} steps, return ${number(episode.total, 1)}`;
     canvas.setAttribute("aria-label", `Map of ${story.task}, ${side.label}`);

@@ -117,7 +117,7 @@ export class MapView {
     const chosen = selected?.entity === agent;
     const pen = this.pen;
     pen.save();
-    pen.globalAlpha = sight && !chosen ? FADED : chosen || preview ? 0.95 : 0.6;
+    pen.globalAlpha = sight && !chosen ? FADED : chosen || preview ? 0.95 : 0.7;
     pen.setLineDash(preview ? [6, 5] : []);
     this.line(this.toCanvas(this.positionOf(agent)), this.toCanvas(end), colourOf(subtask), chosen ? 5 : 3);
     pen.restore();

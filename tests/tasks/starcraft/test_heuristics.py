@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from battle import a_state
 
 from alma import NOBODY
 from alma.allocation import allocator_by_name
-from alma.evaluation import Players, play_episodes, policy_by_name, record_episode
+from alma.evaluation import Players, play_episodes, policy_by_name
 from alma.tasks.starcraft import StarCraft
 from alma.tasks.starcraft.armies import FIRST_TARGET
 from alma.tasks.starcraft.heuristics import dynamic, matching, scripted_actions
@@ -94,11 +93,3 @@ def test_scripted_actors_win_some_battles():
     """Known: 0.40 of all; 0.02 under random allocation."""
     players = Players(policy_by_name(TASK, "scripted"), allocator_by_name(TASK, "heuristic:dynamic"), 3)
     assert play_episodes(TASK, players, 256).success.mean() == pytest.approx(0.4, abs=0.12)
-
-
-def test_battles_can_be_drawn():
-    players = Players(policy_by_name(TASK, "scripted"), allocator_by_name(TASK, "heuristic"), 3)
-    states, allocations, _ = record_episode(TASK, players)
-    pictures = [TASK.draw(states[t], allocations[t]) for t in (0, len(states) // 2, len(states) - 1)]
-    assert all(picture.size == pictures[0].size for picture in pictures)
-    assert not np.array_equal(np.asarray(pictures[0]), np.asarray(pictures[1]))
