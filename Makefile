@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test setup lock clean
+.PHONY: demo test test-browser chromium setup lock clean
 
 demo: setup
 	$(BIN)/alma demo
@@ -13,6 +13,15 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto --dist loadfile
+
+# `make test` runs these too, where there is a Chromium.
+test-browser: setup
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || $(MAKE) --no-print-directory chromium
+	$(BIN)/pytest tests/watch
+
+chromium:
+	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then apt-get update && apt-get install -y chromium; \
+	else echo "install Chromium first, for example: sudo apt-get install chromium"; exit 1; fi
 
 setup: $(READY)
 

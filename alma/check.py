@@ -53,6 +53,7 @@ def check_task(task: Task, *, episodes: int = 8, steps: int | None = None, seed:
     spec, complete = task.spec, steps >= task.spec.max_steps
     breaches = [breach for episode in played for moment in episode for breach in _check_moment(spec, moment)]
     breaches += [breach for episode in played for breach in _check_story(spec, episode, complete)]
+    breaches += [breach for episode in played for breach in _check_scenes(task, [episode[0], episode[-1]])]
     breaches += _check_purity(task, keys[0], steps, played[0])
     _report(breaches)
 
@@ -316,6 +317,21 @@ def _check_choices(spec: TaskSpec, moment: Moment) -> Iterator[str]:
     for name, actions in moment.scripted.items():
         if not ((actions[present] >= 0) & (actions[present] < len(spec.actions))).all():
             yield f"the policy {name!r} takes actions that do not exist"
+
+
+def _check_scenes(task: Task, moments: list[Moment]) -> Iterator[str]:
+    """A task that says what it looks like shows the present, and nobody else."""
+    entities, subtasks = task.spec.entities, task.spec.subtasks
+    for moment in moments:
+        scene = task.scene(moment.state)
+        if scene is None:
+            return
+        if len(scene.things) != entities:
+            yield f"a scene must have {entities} things, one for each entity, not {len(scene.things)}"
+        elif [thing is not None for thing in scene.things] != moment.view.present.tolist():
+            yield "a scene must have a thing for every entity that is present, and None for the others"
+        if scene.standing and len(scene.standing) != subtasks:
+            yield f"a scene must say how each of {subtasks} subtasks stands, or none, not {len(scene.standing)}"
 
 
 def _check_story(spec: TaskSpec, episode: list[Moment], complete: bool) -> Iterator[str]:

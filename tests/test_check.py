@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from alma import NOBODY, Outcome, Task, TaskError, TaskSpec, View, check_task, make
+from alma.scene import Scene, Thing
 
 
 def test_save_the_city_passes():
@@ -189,6 +190,15 @@ BROKEN = {
     "step must be pure": breaking(outcome=lambda o, s: {"reward": o.reward + jnp.where(s["time"] > 1, next(TICKS), 0)}),
     "actions of absent agents must not change anything": breaking(
         step=lambda self, key, state, actions: Doors().step(key, state, actions[::-1]),
+    ),
+    "a scene must have 5 things, one for each entity, not 1": breaking(
+        scene=lambda self, state: Scene((9, 9), (Thing("agent", (1, 1)),))
+    ),
+    "a scene must have a thing for every entity that is present": breaking(
+        scene=lambda self, state: Scene((9, 9), (Thing("agent", (1, 1)),) * 5)
+    ),
+    "a scene must say how each of 3 subtasks stands": breaking(
+        scene=lambda self, state: Scene((9, 9), (), standing=("open",))
     ),
     "step must return a pair": breaking(step=lambda self, key, state, actions: state),
     "step must be traceable by jax.jit: KeyError": breaking(step=lambda self, key, state, actions: state["door"]),

@@ -31,9 +31,9 @@ export class Timeline {
     this.names.innerHTML = agents
       .map(
         (agent) =>
-          `<button type="button" class="quiet" data-entity="${agent}">` +
+          `<button type="button" class="quiet" data-entity="${agent}" aria-label="${safe(nameOf(episode, agent))}">` +
           `<span class="long">${safe(nameOf(episode, agent))}</span>` +
-          `<span class="short" aria-hidden="true">${safe(initialOf(episode, agent))}</span></button>`,
+          `<span class="short">${safe(initialOf(episode, agent))}</span></button>`,
       )
       .join("");
     const height = TOP + agents.length * ROW + 4;
