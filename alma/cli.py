@@ -195,11 +195,13 @@ class LearnedChoice:
     """Who allocates instead: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search` (the best by the
     critic of POLICY), or the folder or weights of another run."""
 
+    def task_options(self, policy: LearnedPolicy) -> dict[str, Any]:
+        return {**policy.config.task_options, **dict(map(parse_setting, self.set))}
+
     def make_task(self, policy: LearnedPolicy) -> Task:
         """The task to play, which what was learned must fit."""
-        options = {**policy.config.task_options, **dict(parse_setting(setting) for setting in self.set)}
         name = self.task or policy.config.task
-        task = replace(policy.config, task=name, task_options=options).make_task()
+        task = replace(policy.config, task=name, task_options=self.task_options(policy)).make_task()
         check_fits(policy.task.spec, task.spec)
         return task
 
@@ -253,7 +255,7 @@ class Evaluate(LearnedChoice):
                 "method": policy.config.method,
                 "actors": str(self.actors or self.policy),
                 "allocator": self.allocator or str(self.policy),
-                "task_options": {**policy.config.task_options, **dict(map(parse_setting, self.set))},
+                "task_options": self.task_options(policy),
             }
             print(json.dumps({**names, "seed": self.seed, **summary}))
         else:
@@ -283,28 +285,31 @@ class Watch(LearnedChoice):
         check_out(self.out, (PAGE, *ENDINGS))
         policy = load(self.policy)
         task = self.make_task(policy)
-        pictures = self.out.suffix.lower() != PAGE
-        if pictures:
+        casts = [self._cast(policy, task)]
+        if self.against:
+            casts.append(self._other(policy, task, self.against))
+        if self.out.suffix.lower() != PAGE:
             check_drawing(task)
-        casts = [self._own(policy, task), *([self._other(policy, task, self.against)] if self.against else [])]
-        sides = []
-        for cast in casts:
-            notes.print(f"playing {cast.label}")
-            sides.append(Side(cast, record(task, cast.players, 1 if pictures else self.episodes, self.seed)))
-        if pictures:
-            print(f"episode drawn to {write_animation(self.out, draw_frames(task, sides))}")
+            frames = draw_frames(task, [self._play(task, cast, 1) for cast in casts])
+            print(f"episode drawn to {write_animation(self.out, frames)}")
             return
+        sides = [self._play(task, cast, self.episodes) for cast in casts]
         print(f"page written to {write_page(self.out, tell(task, sides, self.seed))}")
         if self.open and not webbrowser.open(self.out.resolve().as_uri()):
             notes.print("there is no browser to open it with: open the file yourself")
 
-    def _own(self, policy: LearnedPolicy, task: Task) -> Cast:
+    def _play(self, task: Task, cast: Cast, episodes: int) -> Side:
+        with notes.status(f"playing {cast.label}; the first time, compiling takes a while"):
+            return Side(cast, record(task, cast.players, episodes, self.seed))
+
+    def _cast(self, policy: LearnedPolicy, task: Task) -> Cast:
         label = str(self.policy) if self.actors is None else f"{self.policy}, actors of {self.actors}"
         return Cast(self.make_players(policy, task), label, policy.config.method, self.allocator or "")
 
     def _other(self, policy: LearnedPolicy, task: Task, name: str) -> Cast:
+        """Who is watched beside them: the same actors under another allocator, or another run."""
         if is_allocator(name):
-            return Cast(transplant(policy, None, name, task), str(self.policy), policy.config.method, name)
+            return replace(self, allocator=name)._cast(policy, task)
         if not Path(name).exists():
             raise ValueError(
                 f"there is no run {name!r} to watch against: name a run folder or weights, or choose from search, "

@@ -31,12 +31,12 @@ def write_animation(path: Path, frames: Sequence[Image.Image], frames_per_second
 
 
 def _write_gif(path: Path, frames: Sequence[Image.Image], frames_per_second: int) -> str:
-    # One palette for all frames: without it colours flicker.
+    # One palette for all frames: without it colours flicker. An octree keeps colours that are rare.
     samples = frames[:: max(1, len(frames) // 8)]
     strip = Image.new("RGB", (samples[0].width * len(samples), samples[0].height))
     for i, sample in enumerate(samples):
         strip.paste(sample, (i * sample.width, 0))
-    palette = strip.quantize(128)
+    palette = strip.quantize(128, method=Image.Quantize.FASTOCTREE)
     pictures = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     duration = 1000 // frames_per_second
     durations = [duration] * (len(pictures) - 1) + [duration * HOLD_LAST]

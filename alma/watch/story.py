@@ -132,7 +132,7 @@ def _tell_ratings(recording: Recording) -> list | None:
     ratings = recording.moments.ratings
     if ratings is None:
         return None
-    values = np.round(np.asarray(ratings.values, float), 3)
+    values = np.asarray(ratings.values, float)
     target, available = np.asarray(recording.moments.view.target), np.asarray(ratings.available)
     return [
         [

@@ -131,7 +131,7 @@ def test_clicking_an_agent_shows_what_it_thinks(visit):
     assert re.search(r"together with\s+digger 0", shown)
     assert re.search(r"health\s+75 %", shown)
     rows = page.locator(".values li").all_inner_texts()
-    assert [row.split("\n")[-1] for row in rows] == ["2.50", "−1.25"], "the best first, and north is not available"
+    assert [row.split("\n")[-1] for row in rows] == ["2.500", "−1.250"], "the best first, and north is not available"
     assert rows[0].startswith("dig → hole 1")
     assert "chosen" in rows[0]
     assert "chosen" not in rows[1]
@@ -244,7 +244,7 @@ def test_a_task_without_a_scene_has_everything_but_a_map(visit):
     assert page.get_by_text("This task does not say what it looks like").is_visible()
     assert not page.locator("canvas").is_visible()
     page.get_by_role("button", name="agent 1").click()
-    assert page.locator(".values b").all_inner_texts() == ["2.50", "−1.25"]
+    assert page.locator(".values b").all_inner_texts() == ["2.500", "−1.250"]
     page.locator(".decision").first.click()
     assert "runner-up" in details(page)
 

@@ -71,7 +71,7 @@ function describeActions(episode, agent, step, sight) {
     return (
       `<li class="${taken ? "chosen" : ""}" data-action="${action}">` +
       `<span class="what">${safe(actionName(episode, action, target))}${taken ? "<em>chosen</em>" : ""}</span>` +
-      `<span class="bar"><i style="width:${6 + 94 * share}%"></i></span><b>${number(value)}</b></li>`
+      `<span class="bar"><i style="width:${6 + 94 * share}%"></i></span><b>${number(value, 3)}</b></li>`
     );
   });
   return (
