@@ -443,6 +443,7 @@ class Demo:
         picture = draw_episode(trainer.task, load(folder.path).players, 0, self.out / "save-the-city.gif")
         console.print(f"an episode with what was learned: {picture}")
         console.print(f"play more of them: alma evaluate {folder.path} --episodes 512")
+        console.print(f"see what they think: alma watch {folder.path}")
 
 
 def play_with_progress(task: Task, players: Players, episodes: int, seed: int) -> Results:

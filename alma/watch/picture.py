@@ -110,26 +110,26 @@ class MapPicture:
     def at(self, place: Point) -> Point:
         return MARGIN + place[0] * self.scale, HEADER + (self.scene.size[1] - place[1]) * self.scale
 
-    @cached_property
-    def subtasks(self) -> list[int]:
-        """Of every entity; of agents, the one they are allocated to."""
-        allocation = self.recording.moments.allocation[self.step].tolist()
-        return [*allocation, *np.asarray(self.recording.moments.view.subtask)[self.step, len(allocation) :].tolist()]
+    def shown(self, which: slice) -> list[tuple[Thing, int]]:
+        """Entities that are there, with their subtasks; of agents, the one they are allocated to."""
+        moments = self.recording.moments
+        allocation, subtask = moments.allocation[self.step].tolist(), np.asarray(moments.view.subtask)[self.step]
+        subtasks = [*allocation, *subtask[len(allocation) :].tolist()]
+        pairs = zip(self.scene.things[which], subtasks[which], strict=True)
+        return [(thing, subtask) for thing, subtask in pairs if thing is not None]
 
     def draw(self) -> None:
+        agents = self.recording.moments.allocation.shape[1]
+        ours, others = self.shown(slice(agents)), self.shown(slice(agents, None))
         self._draw_ground()
-        agents = len(self.recording.moments.allocation[0])
-        numbered = [(i, thing) for i, thing in enumerate(self.scene.things) if thing is not None]
-        for entity, thing in numbered:
-            if entity < agents:
-                self._draw_link(thing, self.subtasks[entity], agents)
-        for entity, thing in numbered:
-            if entity >= agents:
-                self._draw_thing(thing, self.subtasks[entity], "white")
+        for thing, subtask in ours:
+            members = [other.at for other, belongs in others if belongs == subtask != NOBODY]
+            self._draw_link(thing, members, colour_of(subtask))
+        for thing, subtask in others:
+            self._draw_thing(thing, subtask, "white")
         self._draw_lines()
-        for entity, thing in numbered:
-            if entity < agents:
-                self._draw_thing(thing, self.subtasks[entity], INK)
+        for thing, subtask in ours:
+            self._draw_thing(thing, subtask, INK)
 
     def _draw_ground(self) -> None:
         canvas, (east, north) = self.canvas, self.scene.size
@@ -148,17 +148,11 @@ class MapPicture:
             label = place.label if place.subtask is None else f"{place.subtask} {place.label}"
             canvas.text((x, y + (place.radius + 0.7) * self.scale), label, 12, INK, "mm")
 
-    def _draw_link(self, thing: Thing, subtask: int, agents: int) -> None:
+    def _draw_link(self, agent: Thing, members: list[Point], colour: str) -> None:
         """From an agent to the middle of its subtask."""
-        members = [
-            other.at
-            for other, belongs in list(zip(self.scene.things, self.subtasks, strict=True))[agents:]
-            if other is not None and belongs == subtask
-        ]
-        if subtask == NOBODY or not members:
-            return
-        x, y = np.mean(members, axis=0).tolist()
-        self.canvas.line([self.at(thing.at), self.at((x, y))], colour_of(subtask) + "a0", 3)
+        if members:
+            x, y = np.mean(members, axis=0).tolist()
+            self.canvas.line([self.at(agent.at), self.at((x, y))], colour + "a0", 3)
 
     def _draw_lines(self) -> None:
         for line in self.scene.lines:

@@ -12,7 +12,7 @@ export class Timeline {
   constructor(root, choose) {
     this.root = root;
     this.choose = choose;
-    root.innerHTML = '<div class="names"></div><svg class="rows" role="img"></svg>';
+    root.innerHTML = '<div class="names"></div><svg class="rows" role="group"></svg>';
     this.names = root.querySelector(".names");
     this.svg = root.querySelector("svg");
     this.svg.addEventListener("pointerdown", (event) => this.press(event));
