@@ -132,19 +132,14 @@ def _tell_ratings(recording: Recording) -> list | None:
     ratings = recording.moments.ratings
     if ratings is None:
         return None
-    values = np.asarray(ratings.values, float)
-    target, available = np.asarray(recording.moments.view.target), np.asarray(ratings.available)
-    return [
-        [
-            [
-                number
-                for action in np.flatnonzero(available[step, agent])
-                for number in (int(action), short(values[step, agent, action]), int(target[step, agent, action]))
-            ]
-            for step in range(recording.length)
-        ]
-        for agent in range(values.shape[1])
-    ]
+    values = np.round(np.asarray(ratings.values, float), 3).tolist()
+    target, available = np.asarray(recording.moments.view.target).tolist(), np.asarray(ratings.available)
+
+    def row(step: int, agent: int) -> list[float]:
+        actions = np.flatnonzero(available[step, agent]).tolist()
+        return [number for u in actions for number in (u, values[step][agent][u], target[step][agent][u])]
+
+    return [[row(step, agent) for step in range(recording.length)] for agent in range(available.shape[1])]
 
 
 def _tell_sight(recording: Recording) -> list | None:

@@ -64,7 +64,7 @@ function setUp() {
   element("tabs").innerHTML = story.sides[0].episodes
     .map((_, i) => `<button type="button" role="tab" data-episode="${i}">Episode ${i}</button>`)
     .join("");
-  showEpisode(0);
+  useTheme(prefersDark.matches);
 }
 
 /** Lay an episode out anew: a new episode, a new size, or a new theme. */
@@ -258,17 +258,15 @@ document.addEventListener("keydown", (event) => {
 // ---- colours and sizes
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const root = document.documentElement;
 
-/** Follow the system until somebody asks for something else. */
-function toggleTheme() {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches;
-  root.dataset.theme = dark ? "light" : "dark";
+function useTheme(dark) {
+  root.dataset.theme = dark ? "dark" : "light";
   layOut();
 }
 
-element("theme").addEventListener("click", toggleTheme);
-prefersDark.addEventListener("change", layOut);
+element("theme").addEventListener("click", () => useTheme(root.dataset.theme !== "dark"));
+prefersDark.addEventListener("change", () => useTheme(prefersDark.matches));
 
 let width = 0;
 new ResizeObserver(() => {
