@@ -357,6 +357,8 @@ def _for_starcraft(name: str) -> TrainingOptions:
     """Imagined groups, allocations more often, and in the paper's own preset its schedules."""
     options = with_actors(PRESETS[name], "refil")
     options = replace(options, allocator=replace(options.allocator, period=3))
+    if name == "fast":
+        return replace(options, steps=2_000_000)
     if name != "paper":
         return options
     exploration = replace(
