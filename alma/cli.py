@@ -294,7 +294,8 @@ class Reproduce:
             files = write_figure(figure, budget, scores, curves, self.out, plots=not self.no_plots)
             absent = missing(figure, budget, scores)
             without = f" ({len(absent)} points are missing: see summary.json)" if absent else ""
-            console.print(f"{figure.name}: {', '.join(file.name for file in files)} in {files[0].parent}{without}")
+            names = ", ".join(file.name for file in files)
+            console.print(f"{figure.name}: {names} in {files[0].parent}{without}", soft_wrap=True)
 
 
 def plan_table(runs: list[PlannedRun], jobs: int) -> Table:
