@@ -26,6 +26,9 @@ class ActorNetworkOptions:
     """Of attention."""
     hidden: int = 64
     """Width of the last hidden layer of the utilities."""
+    aim: bool = False
+    """Whether the target of an action adds to its value, by a network that is the same for all targets: for tasks in
+    which actions differ by whom they are aimed at."""
     mixer: Literal["sum", "qmix", "independent"] = "sum"
     """How utilities make the value of a subtask: added up (VDN), mixed by hypernetworks, or not at all: then every
     agent learns for itself."""
@@ -354,13 +357,13 @@ def preset(name: str, task: str = "") -> TrainingOptions:
 
 
 def _for_starcraft(name: str) -> TrainingOptions:
-    """Imagined groups, allocations more often, and in the paper's own preset its schedules."""
+    """Imagined groups, allocations more often; actions valued by their targets, or in the paper's own preset its
+    schedules."""
     options = with_actors(PRESETS[name], "refil")
     options = replace(options, allocator=replace(options.allocator, period=3))
-    if name == "fast":
-        return replace(options, steps=2_000_000)
     if name != "paper":
-        return options
+        actors = replace(options.actors, networks=replace(options.actors.networks, aim=True))
+        return replace(options, actors=actors, steps=2_000_000 if name == "fast" else options.steps)
     exploration = replace(
         options.exploration,
         action=Linear(1.0, 0.05, 500_000),
