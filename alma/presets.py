@@ -26,9 +26,9 @@ class ActorNetworkOptions:
     """Of attention."""
     hidden: int = 64
     """Width of the last hidden layer of the utilities."""
-    aim: bool = False
-    """Whether the target of an action adds to its value, by a network that is the same for all targets: for tasks in
-    which actions differ by whom they are aimed at."""
+    aim: int = 0
+    """Width of a network by which the target of an action adds to its value, the same for all targets: for tasks in
+    which actions differ by whom they are aimed at. 0: none."""
     mixer: Literal["sum", "qmix", "independent"] = "sum"
     """How utilities make the value of a subtask: added up (VDN), mixed by hypernetworks, or not at all: then every
     agent learns for itself."""
@@ -362,7 +362,7 @@ def _for_starcraft(name: str) -> TrainingOptions:
     options = with_actors(PRESETS[name], "refil")
     options = replace(options, allocator=replace(options.allocator, period=3))
     if name != "paper":
-        actors = replace(options.actors, networks=replace(options.actors.networks, aim=True))
+        actors = replace(options.actors, networks=replace(options.actors.networks, aim=16))
         return replace(options, actors=actors, steps=2_000_000 if name == "fast" else options.steps)
     exploration = replace(
         options.exploration,

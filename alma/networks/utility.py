@@ -15,7 +15,8 @@ class Utility(nn.Module):
     trunk: Attention | Pooling
     hidden: int
     actions: int
-    aim: bool = False
+    aim: int = 0
+    """Width of `Aim`; 0: there is none."""
 
     @nn.compact
     def __call__(
@@ -33,7 +34,7 @@ class Utility(nn.Module):
             hidden += strategy
         values = nn.Dense(self.actions)(hidden)
         if self.aim:
-            values += Aim(self.hidden)(hidden, features, view.relations, attends, view.target)
+            values += Aim(self.aim)(hidden, features, view.relations, attends, view.target)
         return jnp.where(view.present[..., : attends.shape[-2], None], values, 0)
 
 

@@ -27,7 +27,7 @@ def utility(request):
         "attention": Attention(8, heads=2),
         "attention without relations": Attention(8, heads=2, use_relations=False),
     }
-    network = Utility(trunks[request.param], 8, ACTIONS, aim="aim" in request.param)
+    network = Utility(trunks[request.param], 8, ACTIONS, aim=8 if "aim" in request.param else 0)
     params = network.init(jax.random.key(0), VIEW, same_subtask(VIEW, ALLOCATION), LAST)
 
     def values(view, allocation=ALLOCATION, last=LAST, mask=True):
