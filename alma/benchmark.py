@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import jax
+from jax.sharding import Mesh, PartitionSpec
 
 from alma import runtime
 from alma.choice import choose_uniformly
@@ -24,7 +25,10 @@ MINIMUM_SECONDS = 10.0
 def benchmark_environment(
     task: Task, steps: int = 200, repeats: int = 7, report: Callable[[str], None] = print
 ) -> dict:
-    """Environment steps per second: random available actions, restarts and the whole view included."""
+    """Environment steps per second: random available actions, restarts and the whole view included.
+
+    Environments are shared out over all devices: `alma.runtime.one_device_per_core` makes every core one.
+    """
     batches = []
     for size in BATCH_SIZES:
         report(f"{task.spec.name}: {size} environments")
@@ -40,6 +44,7 @@ def benchmark_environment(
         "compile_seconds": best["compile_seconds"],
         "peak_memory_mb": peak_memory_mb(),
         "device": jax.devices()[0].device_kind,
+        "devices": jax.device_count(),
         "jax": jax.__version__,
     }
 
@@ -93,9 +98,10 @@ def _median_seconds(function: Callable[..., Any], repeats: int, *arguments: Any)
 
 
 def _time_batch(task: Task, environments: int, steps: int, repeats: int) -> dict[str, Any]:
-    init = jax.jit(partial(_begin, task, environments))
-    run = jax.jit(partial(_run_random, task, steps), donate_argnums=0)
-    carry = init(jax.random.key(0))
+    devices = min(environments, jax.device_count())
+    init = _on_each_device(devices, lambda key: _begin(task, environments // devices, key))
+    run = _on_each_device(devices, partial(_run_random, task, steps))
+    carry = init(jax.random.split(jax.random.key(0), devices))
     began = time.perf_counter()
     with runtime.no_compilation_cache():
         compiled = run.lower(carry).compile()
@@ -105,14 +111,24 @@ def _time_batch(task: Task, environments: int, steps: int, repeats: int) -> dict
     for _ in range(repeats):
         began = time.perf_counter()
         carry = jax.block_until_ready(compiled(carry))
-        rates.append(environments * steps / (time.perf_counter() - began))
+        rates.append(environments // devices * devices * steps / (time.perf_counter() - began))
     return {
-        "environments": environments,
+        "environments": environments // devices * devices,
         "steps_per_second": round(statistics.median(rates)),
         "slowest": round(min(rates)),
         "fastest": round(max(rates)),
         "compile_seconds": round(compile_seconds, 2),
     }
+
+
+def _on_each_device(devices: int, function: Callable[[Any], Any]) -> Any:
+    """The function, compiled, which now takes and gives a row for each device."""
+    mesh, split = Mesh(jax.devices()[:devices], "device"), PartitionSpec("device")
+
+    def one(row: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf[None], function(jax.tree.map(lambda leaf: leaf[0], row)))
+
+    return jax.jit(jax.shard_map(one, mesh=mesh, in_specs=split, out_specs=split, check_vma=False), donate_argnums=0)
 
 
 Carry = tuple[jax.Array, Environments, View]

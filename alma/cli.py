@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from alma import runtime
 from alma.allocation import allocator_by_name
 from alma.benchmark import benchmark_environment, benchmark_training
 from alma.configuration import RunConfig, check_seed
@@ -20,9 +21,15 @@ from alma.evaluation import Players, Results, check_episodes, play_episodes, pol
 from alma.methods import METHODS
 from alma.policy import LearnedPolicy, check_fits, load, transplant
 from alma.presets import FAST, FOR_TASKS, PRESETS, TrainingOptions, preset, with_actors
+from alma.pretrained import DEFAULT, locate
 from alma.registry import make, option_fields, task_names
 from alma.report.animation import ENDINGS, check_out, write_animation
 from alma.report.progress import make_display
+from alma.reproduce.figures import find_figures
+from alma.reproduce.plots import check_plots
+from alma.reproduce.running import Budget, PlannedRun, clock, plan, train_all
+from alma.reproduce.scores import curves_of, score_all
+from alma.reproduce.writing import missing, write_figure
 from alma.run import Interrupted, Run, RunFolder, extend
 from alma.task import Task
 from alma.trainer import Trainer
@@ -181,15 +188,15 @@ class Train:
 class LearnedChoice:
     """What a run has learned, and what is different about playing it."""
 
-    policy: tyro.conf.Positional[Path]
-    """A run folder, or weights (.safetensors)."""
+    policy: tyro.conf.Positional[str] = DEFAULT
+    """A run folder, weights (.safetensors), or `pretrained:NAME`: weights that come with alma."""
     seed: int = 1_000_000
     """Where randomness starts."""
     task: str | None = None
     """Another name of the task, where it was moved since: what was learned must fit."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """An option of the task that differs from training; may be repeated."""
-    actors: Path | None = None
+    actors: str | None = None
     """Let the actors of this run act instead, as they are."""
     allocator: str | None = None
     """Who allocates instead: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search` (the best by the
@@ -216,7 +223,7 @@ def allocator_or_run(name: str) -> LearnedPolicy | str:
     """An allocator by name as it is, and anything else as a run."""
     if is_allocator(name):
         return name
-    if not Path(name).exists():
+    if not locate(name).exists():
         raise ValueError(
             f"there is no run {name!r} to allocate: name a run folder or weights, or choose from search, random, "
             "heuristic, heuristic:NAME, fixed:SUBTASKS"
@@ -250,11 +257,11 @@ class Evaluate(LearnedChoice):
         summary = summarise(play_with_progress(task, players, self.episodes, self.seed))
         if self.json:
             names = {
-                "policy": str(self.policy),
+                "policy": self.policy,
                 "task": self.task or policy.config.task,
                 "method": policy.config.method,
                 "actors": str(self.actors or self.policy),
-                "allocator": self.allocator or str(self.policy),
+                "allocator": self.allocator or self.policy,
                 "task_options": self.task_options(policy),
             }
             print(json.dumps({**names, "seed": self.seed, **summary}))
@@ -303,14 +310,14 @@ class Watch(LearnedChoice):
             return Side(cast, record(task, cast.players, episodes, self.seed))
 
     def _cast(self, policy: LearnedPolicy, task: Task) -> Cast:
-        label = str(self.policy) if self.actors is None else f"{self.policy}, actors of {self.actors}"
+        label = self.policy if self.actors is None else f"{self.policy}, actors of {self.actors}"
         return Cast(self.make_players(policy, task), label, policy.config.method, self.allocator or "")
 
     def _other(self, policy: LearnedPolicy, task: Task, name: str) -> Cast:
         """Who is watched beside them: the same actors under another allocator, or another run."""
         if is_allocator(name):
             return replace(self, allocator=name)._cast(policy, task)
-        if not Path(name).exists():
+        if not locate(name).exists():
             raise ValueError(
                 f"there is no run {name!r} to watch against: name a run folder or weights, or choose from search, "
                 "random, heuristic, heuristic:NAME, fixed:SUBTASKS"
@@ -318,6 +325,71 @@ class Watch(LearnedChoice):
         other = load(name)
         check_fits(other.task.spec, task.spec)
         return Cast(other.players, name, other.config.method)
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Train what a figure of the paper needs, play it, and write the figure with its statistics.
+
+    Runs that are finished are kept, and those that were interrupted go on: stop it and call it again as you like.
+    """
+
+    figure: tyro.conf.Positional[str]
+    """`save-the-city`, `starcraft`, `spread`, `transplant`, `robustness`, `ablations`, or `all`."""
+    preset: Literal["fast", "paper", "tiny"] = "fast"
+    """What runs are trained with."""
+    seeds: str | None = None
+    """`0..4`, or `1,5,7`; the figure's own if not given."""
+    steps: int | None = None
+    """Environment steps of every run; the preset's if not given."""
+    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="METHOD [METHOD ...]")] = ()
+    """Only these methods."""
+    settings: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING [SETTING ...]")] = ()
+    """Only these settings, such as `sz-disadvantage`."""
+    jobs: int = 1
+    """Runs to train at the same time."""
+    out: Path = Path("results")
+    """Folder for the runs (OUT/runs, which figures share) and the figures (OUT/FIGURE)."""
+    dry_run: bool = False
+    """Only say what would be run, and how long it would take."""
+    no_train: bool = False
+    """Only play and show the runs that are finished."""
+    no_plots: bool = False
+    """Write tables and data, but no pictures."""
+
+    def run(self) -> None:
+        figures = [figure.only(self.methods, self.settings) for figure in find_figures(self.figure)]
+        seeds = None if self.seeds is None else tuple(parse_seeds(self.seeds))
+        budget = Budget(self.preset, seeds, self.steps)
+        runs = plan(figures, budget, self.out)
+        for run in runs:
+            run.check()
+        if self.dry_run:
+            console.print(plan_table(runs, self.jobs))
+            return
+        if not self.no_plots:
+            check_plots()
+        if not self.no_train:
+            train_all(runs, self.jobs, notes)
+        for figure in figures:
+            scores = score_all(figure, budget, self.out, notes)
+            curves = curves_of(figure, budget, self.out)
+            files = write_figure(figure, budget, scores, curves, self.out, plots=not self.no_plots)
+            absent = missing(figure, budget, scores)
+            without = f" ({len(absent)} points are missing: see summary.json)" if absent else ""
+            names = ", ".join(file.name for file in files)
+            console.print(f"{figure.name}: {names} in {files[0].parent}{without}", soft_wrap=True)
+
+
+def plan_table(runs: list[PlannedRun], jobs: int) -> Table:
+    """What there is to do."""
+    left = sum(run.minutes for run in runs)
+    table = Table(caption=f"about {clock(left / jobs)} on 2 cores" + (f" with {jobs} jobs" if jobs > 1 else ""))
+    for column in ("run", "state", "steps", "about"):
+        table.add_column(column, justify="left" if column in ("run", "state") else "right")
+    for run in runs:
+        table.add_row(run.name, run.state, f"{run.config.options.steps:,}", clock(run.minutes))
+    return table
 
 
 @dataclass(frozen=True)
@@ -329,11 +401,12 @@ class BenchEnv:
     """Print one JSON object instead of a table."""
 
     def run(self) -> None:
+        runtime.one_device_per_core()
         result = benchmark_environment(self.choice.make(), report=lambda text: notes.print(text, style="dim"))
         if self.json:
             print(json.dumps(result))
             return
-        table = Table(title=f"{result['task']} on {result['device']}")
+        table = Table(title=f"{result['task']} on {result['devices']} x {result['device']}")
         for column in ("environments", "steps per second", "slowest - fastest", "compile, s"):
             table.add_column(column, justify="right")
         for batch in result["batches"]:
@@ -521,6 +594,7 @@ def commands(arguments: list[str]) -> Any:
         Annotated[Evaluate, tyro.conf.subcommand("evaluate")],
         Annotated[Watch, tyro.conf.subcommand("watch")],
         Annotated[Play, tyro.conf.subcommand("play")],
+        Annotated[Reproduce, tyro.conf.subcommand("reproduce")],
         Annotated[Bench, tyro.conf.subcommand("bench")],
         Annotated[Methods, tyro.conf.subcommand("methods")],
         Annotated[Tasks, tyro.conf.subcommand("tasks")],

@@ -20,6 +20,7 @@ from alma.evaluation import Players
 from alma.learning.allocators import LearnedAllocator, RuleAllocator
 from alma.learning.copa import CoachedActors
 from alma.learning.qmix import Strategy
+from alma.pretrained import locate
 from alma.rollout import Allocator, Situation, Weigh, no_critic
 from alma.task import NOBODY, Actions, Allocation, Task, TaskSpec, View
 from alma.trainer import Trainer
@@ -219,8 +220,8 @@ def check_fits(trained: TaskSpec, other: TaskSpec) -> None:
 
 
 def load(path: str | Path) -> LearnedPolicy:
-    """Load what was learned: a run folder, or a file that `save` wrote."""
-    path = Path(path)
+    """Load what was learned: a run folder, a file that `save` wrote, or `pretrained:NAME`, which comes with alma."""
+    path = locate(path)
     file = path / WEIGHTS if path.is_dir() else path
     if not file.exists():
         what = "no run folder, or nothing saved in it yet" if path.is_dir() else "no such file"

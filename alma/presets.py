@@ -26,6 +26,9 @@ class ActorNetworkOptions:
     """Of attention."""
     hidden: int = 64
     """Width of the last hidden layer of the utilities."""
+    aim: int = 0
+    """Width of a network by which the target of an action adds to its value, the same for all targets: for tasks in
+    which actions differ by whom they are aimed at. 0: none."""
     mixer: Literal["sum", "qmix", "independent"] = "sum"
     """How utilities make the value of a subtask: added up (VDN), mixed by hypernetworks, or not at all: then every
     agent learns for itself."""
@@ -354,11 +357,13 @@ def preset(name: str, task: str = "") -> TrainingOptions:
 
 
 def _for_starcraft(name: str) -> TrainingOptions:
-    """Imagined groups, allocations more often, and in the paper's own preset its schedules."""
+    """Imagined groups, allocations more often; actions valued by their targets, or in the paper's own preset its
+    schedules."""
     options = with_actors(PRESETS[name], "refil")
     options = replace(options, allocator=replace(options.allocator, period=3))
     if name != "paper":
-        return options
+        actors = replace(options.actors, networks=replace(options.actors.networks, aim=16))
+        return replace(options, actors=actors, steps=2_000_000 if name == "fast" else options.steps)
     exploration = replace(
         options.exploration,
         action=Linear(1.0, 0.05, 500_000),

@@ -4,7 +4,7 @@ import ctypes
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import jax
@@ -38,6 +38,16 @@ def use_compilation_cache() -> None:
     if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def one_device_per_core() -> None:
+    """Let JAX treat every processor core as a device of its own, unless it has started already.
+
+    A program for one device shares out only its largest loops; two programs side by side keep two cores busy.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(RuntimeError):  # too late: JAX has counted its devices
+        jax.config.update("jax_num_cpu_devices", cores)
 
 
 @contextmanager

@@ -169,6 +169,21 @@ def test_benchmarks_print_one_json_object(capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out) == {"preset": "paper", "method": "heuristic"}
 
 
+def test_reproduce_says_what_it_would_run(capsys, tmp_path):
+    run("reproduce", "spread", "--seeds", "0", "--dry-run", "--out", tmp_path)
+    printed = capsys.readouterr().out
+    assert "sz-disadvantage_alma_fast_0" in printed
+    assert "sz-disadvantage_flat_fast_0" in printed
+    assert "about 5" in printed  # 30 minutes, and 25
+    assert not any(tmp_path.iterdir())
+
+
+def test_reproduce_shows_what_is_there(capsys, tmp_path):
+    run("reproduce", "spread", "--no-train", "--out", tmp_path)
+    assert "20 points are missing" in capsys.readouterr().out.replace("\n", " ")
+    assert len(json.loads((tmp_path / "spread" / "summary.json").read_text())["missing"]) == 20
+
+
 def test_methods_are_listed(capsys):
     run("methods")
     printed = capsys.readouterr().out
@@ -208,6 +223,11 @@ def test_tasks_are_listed_with_their_options(capsys):
         (["watch", "nowhere"], "no such file"),
         (["watch", "nowhere", "--out", "replay.pdf"], "its ending must be one of .html, .gif, .mp4, .png"),
         (["watch", "nowhere", "--seed", "-1"], "a seed must lie between"),
+        (["evaluate", "pretrained:nothing"], "no pretrained weights 'nothing': choose from"),
+        (["reproduce", "figure-3"], "unknown figure 'figure-3': choose from save-the-city"),
+        (["reproduce", "spread", "--methods", "copa"], "has no methods copa: choose from alma, flat"),
+        (["reproduce", "spread", "--seeds", "few"], "write seeds as"),
+        (["reproduce", "spread", "--jobs", "0"], "jobs must be at least 1"),
     ],
 )
 def test_mistakes_are_told_in_one_line(arguments, message):

@@ -43,6 +43,7 @@ def random_view(seed=0, agents=AGENTS, things=THINGS, subtasks=SUBTASKS):
 def select_entities(view, agents, things):
     """The same situation with these agents and these other entities, in this order."""
     rows, cols = jnp.asarray(agents), jnp.asarray([*agents, *things])
+    number = jnp.full(len(view.present) + 1, -1).at[cols].set(jnp.arange(len(cols)))  # the last one stands for none
     return replace(
         view,
         entities=view.entities[cols],
@@ -50,7 +51,7 @@ def select_entities(view, agents, things):
         visible=view.visible[rows][:, cols],
         subtask=view.subtask[cols],
         available=view.available[rows],
-        target=view.target[rows],
+        target=number[view.target[rows]],
         relations=view.relations[rows][:, cols],
     )
 

@@ -57,7 +57,7 @@ def make_networks(spec: TaskSpec, options: ActorOptions, scope: Scope) -> ActorN
     looks = options.networks
     return ActorNetworks(
         scope,
-        Utility(make_trunk(looks, scope.things), looks.hidden, len(spec.actions)),
+        Utility(make_trunk(looks, scope.things), looks.hidden, len(spec.actions), looks.aim),
         make_mixer(looks),
         make_head(options.popart),
         spec.features_seen(looks.places),

@@ -10,11 +10,13 @@ from alma.task import View
 
 
 class Utility(nn.Module):
-    """Q^a for all agents: a trunk over entities, then two layers to the actions."""
+    """Q^a for all agents: a trunk over entities, then two layers to the actions, and what targets add where asked."""
 
     trunk: Attention | Pooling
     hidden: int
     actions: int
+    aim: int = 0
+    """Width of `Aim`; 0: there is none."""
 
     @nn.compact
     def __call__(
@@ -31,7 +33,35 @@ class Utility(nn.Module):
         if strategy is not None:
             hidden += strategy
         values = nn.Dense(self.actions)(hidden)
+        if self.aim:
+            values += Aim(self.aim)(hidden, features, view.relations, attends, view.target)
         return jnp.where(view.present[..., : attends.shape[-2], None], values, 0)
+
+
+class Aim(nn.Module):
+    """What the target of an action adds to its value.
+
+    It is the same function for every pair of agent and target: what is learned of one enemy holds for all, whichever
+    slot they are in. Targets that an agent does not attend to add nothing.
+    """
+
+    width: int
+
+    @nn.compact
+    def __call__(
+        self,
+        hidden: Float[Array, "*b A H"],
+        features: Float[Array, "*b E F"],
+        relations: Float[Array, "*b A E R"],
+        attends: Bool[Array, "*b A E"],
+        target: Int[Array, "*b A U"],
+    ) -> Float[Array, "*b A U"]:
+        of_target = nn.Dense(self.width, use_bias=False)(features)[..., None, :, :]
+        of_pair = nn.Dense(self.width)(relations)
+        of_agent = nn.Dense(self.width, use_bias=False)(hidden)[..., None, :]
+        worth = nn.Dense(1)(nn.relu(of_target + of_pair + of_agent))[..., 0]
+        found = jnp.take_along_axis(jnp.where(attends, worth, 0), jnp.maximum(target, 0), axis=-1)
+        return jnp.where(target >= 0, found, 0)
 
 
 def with_actions(view: View, actions: Int[Array, "*b A"], count: int) -> Float[Array, "*b E W"]:

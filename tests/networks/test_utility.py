@@ -11,21 +11,23 @@ from views import ACTIONS, random_view, select_entities, without
 from alma import NOBODY
 from alma.networks.attention import Attention, Pooling, masked_softmax
 from alma.networks.masks import same_subtask
-from alma.networks.utility import Utility
+from alma.networks.utility import Aim, Utility
 
 ALLOCATION = jnp.asarray([0, 1, 0])
 LAST = jnp.asarray([1, -1, 3])
-VIEW = random_view()
+# Agents 0 and 2 aim at things of their own subtask and at others.
+VIEW = replace(random_view(), target=jnp.asarray([[-1, 3, 6, 4], [-1, -1, 4, 3], [6, -1, 5, 0]]))
 
 
-@pytest.fixture(scope="module", params=["pooling", "attention", "attention without relations"])
+@pytest.fixture(scope="module", params=["pooling", "pooling and aim", "attention", "attention without relations"])
 def utility(request):
     trunks = {
         "pooling": Pooling(8, things=2),
+        "pooling and aim": Pooling(8, things=2),
         "attention": Attention(8, heads=2),
         "attention without relations": Attention(8, heads=2, use_relations=False),
     }
-    network = Utility(trunks[request.param], 8, ACTIONS)
+    network = Utility(trunks[request.param], 8, ACTIONS, aim=8 if "aim" in request.param else 0)
     params = network.init(jax.random.key(0), VIEW, same_subtask(VIEW, ALLOCATION), LAST)
 
     def values(view, allocation=ALLOCATION, last=LAST, mask=True):
@@ -75,6 +77,30 @@ def test_absent_agents_have_no_utility_and_change_nothing(utility):
 
 def test_an_agent_with_nothing_to_look_at_has_finite_values(utility):
     assert np.isfinite(utility(VIEW, jnp.asarray([NOBODY, 1, 0]))).all()
+
+
+@pytest.fixture(scope="module")
+def aim():
+    network = Aim(8)
+    hidden = jax.random.normal(jax.random.key(1), (3, 6))
+    everything = jnp.ones((3, 7), bool)
+    params = network.init(jax.random.key(0), hidden, VIEW.entities, VIEW.relations, everything, VIEW.target)
+    return lambda attends=everything, target=VIEW.target: np.asarray(
+        network.apply(params, hidden, VIEW.entities, VIEW.relations, attends, target)
+    )
+
+
+def test_the_same_target_adds_the_same_whatever_the_action(aim):
+    found = aim(target=jnp.asarray([[3, 3, 5, -1]] * 3))
+    np.testing.assert_array_equal(found[:, 0], found[:, 1])
+    assert not np.isclose(found[:, 0], found[:, 2]).any()
+    assert not found[:, 3].any()
+
+
+def test_targets_out_of_sight_add_nothing(aim):
+    found = aim(attends=jnp.ones((3, 7), bool).at[0, 3].set(False))
+    assert found[0, 1] == 0
+    np.testing.assert_array_equal(found[:, 2:], aim()[:, 2:])
 
 
 def test_masked_softmax():

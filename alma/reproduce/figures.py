@@ -1,0 +1,277 @@
+"""The figures as data: what is trained for each, and what is then played."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal
+
+from alma.configuration import RunConfig
+from alma.presets import PAPER, preset
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A task with its options."""
+
+    name: str
+    title: str
+    task: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+SAVE_THE_CITY = Setting("save-the-city", "SaveTheCity", "save-the-city")
+SZ_SYMMETRIC = Setting("sz-symmetric", "S&Z symmetric", "starcraft", {"balance": "symmetric"})
+SZ_DISADVANTAGE = Setting("sz-disadvantage", "S&Z disadvantage", "starcraft", {"balance": "disadvantage"})
+MMM_SYMMETRIC = Setting("mmm-symmetric", "MMM symmetric", "starcraft", {"units": "mmm", "balance": "symmetric"})
+MMM_DISADVANTAGE = Setting(
+    "mmm-disadvantage", "MMM disadvantage", "starcraft", {"units": "mmm", "balance": "disadvantage"}
+)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One line of a figure: a method on a setting, trained with several seeds."""
+
+    setting: Setting
+    method: str
+    label: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Options that differ from the preset, by their path: `allocator.period`."""
+    seeds: int | None = None
+    """At most so many of the seeds."""
+
+    def config(self, preset_name: str, seed: int, steps: int | None = None) -> RunConfig:
+        """The run with a seed; `steps` instead of the preset's."""
+        options = preset(preset_name, self.setting.task)
+        for path, value in self.changes.items():
+            options = changed(options, path, value)
+        if steps is not None:
+            options = replace(options, steps=steps)
+        return RunConfig(self.setting.task, dict(self.setting.options), self.method, preset_name, seed, options)
+
+    def run_name(self, preset_name: str, seed: int) -> str:
+        """Of the run's folder; figures that need the same run find it there."""
+        changes = [f"{path}={plain(value)}" for path, value in self.changes.items()]
+        return "_".join([self.setting.name, self.method.replace(":", "-"), *changes, preset_name, str(seed)])
+
+
+def plain(value: Any) -> str:
+    """A value as part of a file's name; of a whole group of options, its type will do."""
+    return type(value).__name__ if is_dataclass(value) else str(value)
+
+
+def changed(options: Any, path: str, value: Any) -> Any:
+    """Options with one of them changed, however deep it lies."""
+    name, _, rest = path.partition(".")
+    if name not in {field.name for field in fields(options)}:
+        raise ValueError(f"there is no option {name!r} among {', '.join(field.name for field in fields(options))}")
+    return replace(options, **{name: changed(getattr(options, name), rest, value) if rest else value})
+
+
+@dataclass(frozen=True)
+class Play:
+    """Episodes to be played with what one run has learned, or two: the points of a figure."""
+
+    panel: str
+    """The part of the figure it belongs to."""
+    label: str
+    arm: Arm
+    """Whose run it is; one point for each of its seeds."""
+    at: float | None = None
+    """Where it stands on the axis of a sweep."""
+    task_options: Mapping[str, Any] = field(default_factory=dict)
+    """What is different from training."""
+    allocator: Arm | str | None = None
+    """Who allocates instead: the run of another arm with the same seed, or a rule."""
+
+
+Kind = Literal["curves", "sweep", "bars"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What to play, and so what to train, and how to show it."""
+
+    name: str
+    title: str
+    kind: Kind
+    plays: tuple[Play, ...]
+    seeds: int
+    """How many, if not told."""
+    axis: str = ""
+    """What a sweep goes over."""
+    logarithmic: bool = False
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """Everything that has to be trained, each once."""
+        allocators = [play.allocator for play in self.plays if isinstance(play.allocator, Arm)]
+        needed = {arm.run_name("", 0): arm for arm in [play.arm for play in self.plays] + allocators}
+        return tuple(needed.values())
+
+    def only(self, methods: tuple[str, ...], settings: tuple[str, ...]) -> "Figure":
+        """The part with these methods and settings; everything where none are named."""
+        for what, asked, known in (
+            ("methods", methods, {arm.method for arm in self.arms}),
+            ("settings", settings, {arm.setting.name for arm in self.arms}),
+        ):
+            if unknown := set(asked) - known:
+                raise ValueError(
+                    f"the figure {self.name} has no {what} {', '.join(sorted(unknown))}: "
+                    f"choose from {', '.join(sorted(known))}"
+                )
+
+        def wanted(arm: Arm | str | None) -> bool:
+            if not isinstance(arm, Arm):
+                return True
+            return (not methods or arm.method in methods) and (not settings or arm.setting.name in settings)
+
+        return replace(self, plays=tuple(play for play in self.plays if wanted(play.arm) and wanted(play.allocator)))
+
+
+def plays_of(arms: tuple[Arm, ...]) -> tuple[Play, ...]:
+    """Every run as it is, a panel for each setting."""
+    return tuple(Play(arm.setting.title, arm.label, arm) for arm in arms)
+
+
+LABELS = {
+    "alma": "ALMA",
+    "alma-no-mask": "ALMA, no mask",
+    "heuristic": "heuristic",
+    "heuristic:matching": "matching",
+    "heuristic:dynamic": "dynamic",
+    "random": "random allocation",
+    "flat": "flat",
+    "copa": "COPA",
+}
+
+
+def arms_of(setting: Setting, *methods: str, **options: Any) -> tuple[Arm, ...]:
+    return tuple(Arm(setting, method, LABELS[method], **options) for method in methods)
+
+
+# ---- the figures
+
+_CITY = (
+    *arms_of(SAVE_THE_CITY, "alma", "heuristic", "alma-no-mask", "flat", "copa"),
+    *arms_of(SAVE_THE_CITY, "random", seeds=2),
+)
+_BATTLE_METHODS = ("alma", "heuristic:matching", "heuristic:dynamic", "flat", "copa")
+_BATTLES = tuple(
+    arm
+    for setting in (SZ_DISADVANTAGE, SZ_SYMMETRIC, MMM_DISADVANTAGE, MMM_SYMMETRIC)
+    for arm in arms_of(setting, *_BATTLE_METHODS)
+)
+_ALMA, _MATCHING, _DYNAMIC, _FLAT = arms_of(SZ_DISADVANTAGE, *_BATTLE_METHODS[:4])
+
+SPREADS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+PERIODS = (1, 3, 6, 12)
+ENTROPIES = (0.001, 0.01, 0.1, 1.0)
+
+
+def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Play, ...]:
+    """ALMA with other values of one option. The preset's own value is the same run as in other figures."""
+    usual = preset("fast", SZ_DISADVANTAGE.task)
+    return tuple(
+        Play(
+            panel,
+            "ALMA",
+            _ALMA if changed(usual, path, value) == usual else replace(_ALMA, changes={path: value}),
+            value,
+        )
+        for value in values
+    )
+
+
+DEPARTURES: Mapping[str, Mapping[str, Any]] = {
+    "fast": {},
+    "attention instead of pooling": {"actors.networks.trunk": "attention"},
+    "attention, and places instead of relations": {
+        "actors.networks.trunk": "attention",
+        "actors.networks.places": True,
+        "actors.networks.relations": False,
+    },
+    "QMIX instead of sums": {"actors.networks.mixer": "qmix"},
+    "places besides relations": {"actors.networks.places": True, "allocator.networks.places": True},
+    "pointer network and attention critic": {"allocator.networks": PAPER.allocator.networks},
+    "no variations of proposals": {"allocator.variations": 0},
+    "gamma 0.99 for actors": {"actors.gamma": 0.99},
+    "gamma 0.99 for the allocator": {"allocator.gamma": 0.99},
+    "one-step returns": {"actors.n_step": 1},
+    "windows of 64 steps": {"actors.window": 64, "actors.batch": 8},
+    "RMSProp, learning rate 5e-4": {
+        f"{level}.{name}": value
+        for level in ("actors", "allocator")
+        for name, value in (("optimiser", "rmsprop"), ("learning_rate", 5e-4))
+    },
+    "constant learning rate": {"actors.final_rate": 1.0, "allocator.final_rate": 1.0},
+    "Pop-Art": {
+        f"{level}.{name}": value
+        for level in ("actors", "allocator")
+        for name, value in (("popart", True), ("reward_scale", 1.0))
+    },
+    "live networks play": {"play": "live"},
+    "random actions for one step only": {"exploration.persistence": 0.0},
+}
+"""What `fast` does otherwise than the paper, undone one by one."""
+_ABLATIONS = (
+    *(Arm(SAVE_THE_CITY, "alma", label, changes) for label, changes in DEPARTURES.items()),
+    *arms_of(SAVE_THE_CITY, "alma-no-mask"),
+)
+
+FIGURES = {
+    figure.name: figure
+    for figure in (
+        Figure("save-the-city", "SaveTheCity", "curves", plays_of(_CITY), seeds=5),
+        Figure("starcraft", "StarCraft base defence", "curves", plays_of(_BATTLES), seeds=2),
+        Figure(
+            "spread",
+            "Armies nearer to each other than in training",
+            "sweep",
+            tuple(
+                Play(SZ_DISADVANTAGE.title, arm.label, arm, spread, {"spread": spread})
+                for arm in (_ALMA, _FLAT)
+                for spread in SPREADS
+            ),
+            seeds=2,
+            axis="spread of armies (1: as in training)",
+        ),
+        Figure(
+            "transplant",
+            "Allocators on actors that were trained without them",
+            "bars",
+            tuple(
+                Play(SZ_DISADVANTAGE.title, label, arm, allocator=allocator)
+                for label, arm, allocator in (
+                    ("ALMA, trained together", _ALMA, None),
+                    ("matching, trained together", _MATCHING, None),
+                    ("dynamic, trained together", _DYNAMIC, None),
+                    ("ALMA's allocator on actors of matching", _MATCHING, _ALMA),
+                    ("ALMA's allocator on actors of dynamic", _DYNAMIC, _ALMA),
+                    ("matching on actors of ALMA", _ALMA, "heuristic:matching"),
+                    ("dynamic on actors of ALMA", _ALMA, "heuristic:dynamic"),
+                )
+            ),
+            seeds=2,
+        ),
+        Figure(
+            "robustness",
+            "Other values of N_t and lambda_AQL",
+            "sweep",
+            sweep_of("N_t", "allocator.period", PERIODS) + sweep_of("lambda_AQL", "allocator.entropy", ENTROPIES),
+            seeds=2,
+            axis="value",
+            logarithmic=True,
+        ),
+        Figure("ablations", "What each choice of preset fast buys", "bars", plays_of(_ABLATIONS), seeds=2),
+    )
+}
+
+
+def find_figures(name: str) -> list[Figure]:
+    """One figure by name, or `all` of them."""
+    if name == "all":
+        return list(FIGURES.values())
+    if name not in FIGURES:
+        raise ValueError(f"unknown figure {name!r}: choose from {', '.join(FIGURES)}, all")
+    return [FIGURES[name]]

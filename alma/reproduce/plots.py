@@ -1,0 +1,166 @@
+"""Pictures of figures, all in one style."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alma.reproduce.figures import Figure
+from alma.reproduce.scores import CurvePoint, Score
+from alma.reproduce.statistics import Estimate, final_score, mean
+
+COLOURS = {
+    "ALMA": "#0072b2",
+    "ALMA, no mask": "#56b4e9",
+    "heuristic": "#d55e00",
+    "matching": "#d55e00",
+    "dynamic": "#e69f00",
+    "random allocation": "#999999",
+    "flat": "#009e73",
+    "COPA": "#cc79a7",
+}
+"""Of methods, in every figure; safe for colour-blind people, and told apart by markers too."""
+MARKERS = dict(zip(COLOURS, "oPsvDx^*", strict=True))
+OTHER = "#0072b2"
+
+STYLE: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 130,
+    "svg.hashsalt": "alma",  # the same picture gives the same file
+}
+
+
+def check_plots() -> None:
+    """Complain before any work is done that there will be no pictures."""
+    if find_spec("matplotlib") is None:
+        raise ValueError("pictures need matplotlib: pip install 'alma-marl[plots]', or give --no-plots")
+
+
+def draw(figure: Figure, scores: list[Score], curves: list[CurvePoint], path: Path) -> list[Path]:
+    """Write a figure as PNG and SVG, next to each other."""
+    panels = list(dict.fromkeys(score.play.panel for score in scores))
+    wide = 2 if figure.kind == "curves" or len(panels) > 1 else 1
+    count = len(panels) * (2 if figure.kind == "curves" else 1)
+    height = max(3.0, 0.32 * len(scores)) if figure.kind == "bars" else 3.0
+    with _canvas(figure.title, count, wide, height) as (picture, axes):
+        for number, panel in enumerate(panels):
+            here = [score for score in scores if score.play.panel == panel]
+            if figure.kind == "curves":
+                points = [point for point in curves if point.play.panel == panel]
+                pair = axes[2 * number : 2 * number + 2]
+                for axis, (measure, name) in zip(pair, MEASURES.items(), strict=True):
+                    draw_curves(axis, points, measure)
+                    axis.set(title=panel, ylabel=name)
+                pair[0].set_ylim(-0.02, 1.02)
+            elif figure.kind == "sweep":
+                draw_sweep(axes[number], figure, here)
+                axes[number].set_title(panel)
+            else:
+                draw_bars(axes[number], here)
+                axes[number].set_title(panel)
+        files = [path.with_suffix(".png"), path.with_suffix(".svg")]
+        for file in files:
+            picture.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+        return files
+
+
+@contextmanager
+def _canvas(title: str, count: int, columns: int, height: float) -> Iterator[tuple[Any, list[Any]]]:
+    """So many axes in so many columns."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = -(-count // columns)
+    with matplotlib.rc_context(STYLE):
+        picture, axes = pyplot.subplots(rows, columns, figsize=(4.6 * columns + 1, height * rows), squeeze=False)
+        picture.suptitle(title)
+        for spare in axes.flat[count:]:
+            spare.set_visible(False)
+        try:
+            yield picture, list(axes.flat)
+        finally:
+            pyplot.close(picture)
+
+
+MEASURES = {"success_rate": "solved", "mean_return": "return"}
+"""What learning curves show."""
+
+
+def draw_curves(axis: Any, points: list[CurvePoint], measure: str) -> None:
+    """Over environment steps: the mean over seeds, and its interval."""
+    for label in dict.fromkeys(point.play.label for point in points):
+        found = curve_of([point for point in points if point.play.label == label], measure)
+        steps = np.array(list(found)) / 1e6
+        values = np.array([estimate.value for estimate in found.values()])
+        down, up = bars_of(list(found.values()))
+        style = {"color": COLOURS.get(label, OTHER), "marker": MARKERS.get(label, "o")}
+        axis.plot(steps, values, markevery=max(1, len(steps) // 8), markersize=4, label=label, **style)
+        axis.fill_between(steps, values - down, values + up, color=style["color"], alpha=0.15, linewidth=0)
+    axis.set_xlabel("environment steps, millions")
+    axis.legend(loc="best", fontsize=8)
+
+
+def curve_of(points: list[CurvePoint], measure: str) -> dict[int, Estimate]:
+    """The mean over seeds at each step; the steps that all seeds have reached."""
+    steps: dict[int, list[float]] = {}
+    for point in points:
+        steps.setdefault(point.step, []).append(point.summary[measure])
+    seeds = len({point.seed for point in points})
+    return {step: mean(np.array(rates)) for step, rates in sorted(steps.items()) if len(rates) == seeds}
+
+
+def draw_sweep(axis: Any, figure: Figure, scores: list[Score]) -> None:
+    """What is reached at each value of something."""
+    for label in dict.fromkeys(score.play.label for score in scores):
+        at = sorted({score.play.at for score in scores if score.play.label == label and score.play.at is not None})
+        found = [final_score(rates(scores, label, value)) for value in at]
+        values = [estimate.value for estimate in found]
+        axis.errorbar(
+            at,
+            values,
+            yerr=bars_of(found),
+            color=COLOURS.get(label, OTHER),
+            marker=MARKERS.get(label, "o"),
+            capsize=3,
+            label=label,
+        )
+    if figure.logarithmic:
+        axis.set_xscale("log")
+    axis.set_xlabel(figure.axis)
+    axis.set_ylabel("solved")
+    axis.set_ylim(bottom=0)
+    axis.legend(loc="best", fontsize=8)
+
+
+def draw_bars(axis: Any, scores: list[Score]) -> None:
+    """One bar for each label, the first on top."""
+    labels = list(dict.fromkeys(score.play.label for score in scores))
+    found = [final_score(rates(scores, label)) for label in labels]
+    axis.barh(labels, [estimate.value for estimate in found], xerr=bars_of(found), color=OTHER, alpha=0.8, capsize=3)
+    axis.invert_yaxis()
+    axis.grid(axis="y", visible=False)
+    axis.set_xlabel("solved")
+
+
+def rates(scores: list[Score], label: str, at: float | None = None) -> np.ndarray:
+    """Success rates of all seeds at one point."""
+    chosen = [score for score in scores if score.play.label == label and (at is None or score.play.at == at)]
+    return np.array([score.summary["success_rate"] for score in chosen])
+
+
+def bars_of(estimates: list[Estimate]) -> np.ndarray:
+    """Error bars: how far down, how far up; none where there is no interval."""
+    low = [0.0 if e.low is None else e.value - e.low for e in estimates]
+    high = [0.0 if e.high is None else e.high - e.value for e in estimates]
+    return np.maximum([low, high], 0)

@@ -1,0 +1,225 @@
+"""Carrying out the runs of a figure: what is finished is kept, what was interrupted goes on."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from alma.configuration import RunConfig
+from alma.presets import ReportOptions
+from alma.report.sinks import read_lines
+from alma.reproduce.figures import Arm, Figure
+from alma.run import Interrupted, RunFolder, TrainingFailed, stop_on_signal
+
+MINUTES_PER_MILLION = {
+    ("save-the-city", "fast"): 2.4,
+    ("starcraft", "fast"): 14.4,
+    ("save-the-city", "paper"): 300.0,
+    ("starcraft", "paper"): 600.0,
+}
+"""Of training with ALMA, on 2 cores with nothing else to do. `paper` on starcraft is a guess."""
+RELATIVE_COST = {"alma": 1.0, "alma-no-mask": 1.6, "copa": 1.6, "flat": 0.8, "heuristic": 0.5, "random": 0.5}
+"""What a run costs in comparison with ALMA."""
+OVERHEAD_MINUTES = 1.5
+"""To compile, and to evaluate."""
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedRun:
+    """A run that figures need, wherever it stands."""
+
+    folder: RunFolder
+    config: RunConfig
+
+    @property
+    def name(self) -> str:
+        return self.folder.path.name
+
+    @property
+    def state(self) -> Literal["finished", "begun", "new"]:
+        if self.folder.result.exists():
+            return "finished"
+        return "begun" if self.folder.config.exists() else "new"
+
+    @property
+    def step(self) -> int:
+        """How far it is, by its last line of metrics."""
+        if self.state == "finished":
+            return self.config.options.steps
+        lines = read_lines(self.folder.metrics)
+        return lines[-1]["step"] if lines else 0
+
+    @property
+    def minutes(self) -> float:
+        """What is left of it, about, on 2 cores."""
+        if self.state == "finished":
+            return 0.0
+        kind = self.config.method.partition(":")[0]
+        per_million = MINUTES_PER_MILLION.get((self.config.task, self.config.preset), 3.0)
+        whole = self.config.options.steps / 1e6 * per_million * RELATIVE_COST.get(kind, 1.0) + OVERHEAD_MINUTES
+        return whole * (1 - self.step / self.config.options.steps)
+
+    def check(self) -> None:
+        """Complain about a folder that holds another run than this one."""
+        if self.state == "new":
+            self.folder.check_free()
+        elif _essence(self.folder.read_config()) != _essence(self.config):
+            raise ValueError(
+                f"{self.folder.path} holds a run with other options: choose another --out, or delete that folder"
+            )
+
+
+def _essence(config: RunConfig) -> RunConfig:
+    """A configuration without what changes nothing that is learned. Pairs come back from JSON as lists."""
+    options = {name: list(value) if isinstance(value, tuple) else value for name, value in config.task_options.items()}
+    return replace(config, task_options=options, options=replace(config.options, report=ReportOptions()))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every run of a figure is given."""
+
+    preset: str = "fast"
+    seeds: tuple[int, ...] | None = None
+    """The figure's own if not given."""
+    steps: int | None = None
+    """The preset's if not given."""
+
+    def seeds_of(self, figure: Figure, arm: Arm) -> tuple[int, ...]:
+        seeds = tuple(range(figure.seeds)) if self.seeds is None else self.seeds
+        return seeds[: arm.seeds] if arm.seeds else seeds
+
+
+def plan(figures: Iterable[Figure], budget: Budget, out: Path) -> list[PlannedRun]:
+    """The runs that figures need, each once. First seeds come first: so that what is there is there for all methods."""
+    found: dict[str, tuple[int, PlannedRun]] = {}
+    for figure in figures:
+        for arm in figure.arms:
+            for seed in budget.seeds_of(figure, arm):
+                name = arm.run_name(budget.preset, seed)
+                run = PlannedRun(RunFolder(out / "runs" / name), arm.config(budget.preset, seed, budget.steps))
+                found.setdefault(name, (seed, run))
+    return [run for _, run in sorted(found.values(), key=lambda entry: entry[0])]
+
+
+def train_all(runs: list[PlannedRun], jobs: int, console: Console) -> None:
+    """Train what is not finished, `jobs` at a time, each in a process of its own.
+
+    Asked to stop, the runs save where they are; the next call goes on from there.
+    """
+    if jobs < 1:
+        raise ValueError(f"jobs must be at least 1, not {jobs}")
+    for run in runs:
+        run.check()
+    waiting = [run for run in runs if run.state != "finished"]
+    working: dict[PlannedRun, subprocess.Popen[bytes]] = {}
+    failed: list[str] = []
+    with stop_on_signal() as asked_to_stop, Overview(waiting, len(runs), console) as overview:
+        while waiting or working:
+            while waiting and len(working) < jobs and not asked_to_stop():
+                run = waiting.pop(0)
+                overview.begin(run)
+                working[run] = launch(run)
+            for run in [run for run, process in working.items() if process.poll() is not None]:
+                if working.pop(run).returncode:
+                    failed.append(f"{run.name}: {_last_words(run)}")
+                overview.end(run)
+            if asked_to_stop():
+                for process in working.values():
+                    process.terminate()
+                for process in working.values():
+                    process.wait()
+                raise Interrupted("stopped; everything is saved: the same command goes on from here")
+            overview.show(list(working))
+            time.sleep(POLL_SECONDS)
+    if failed:
+        raise TrainingFailed("; ".join(failed))
+
+
+def launch(run: PlannedRun) -> "subprocess.Popen[bytes]":
+    """Begin a run, or go on with it, in a process that Ctrl-C does not reach by itself."""
+    if run.state == "new":
+        run.folder.create(run.config)
+    command = [sys.executable, "-m", "alma", "train", "--resume", str(run.folder.path), "--quiet"]
+    with _log(run).open("ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def _log(run: PlannedRun) -> Path:
+    return run.folder.path / "train.log"
+
+
+def _last_words(run: PlannedRun) -> str:
+    lines = _log(run).read_text(errors="replace").strip().splitlines()
+    return f"{lines[-1] if lines else 'no word'} (see {_log(run)})"
+
+
+def clock(minutes: float) -> str:
+    """Hours and minutes, about."""
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours} h {rest:02d} min" if hours else f"{rest} min"
+
+
+class Overview:
+    """Bars for the whole and for every run at work; lines where there is no terminal."""
+
+    def __init__(self, waiting: list[PlannedRun], total: int, console: Console) -> None:
+        self.total, self.done, self.console = total, total - len(waiting), console
+        self.left = {run: run.minutes for run in waiting}
+        self.at_first = sum(self.left.values())
+        self.began = time.monotonic()
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+        )
+        self.progress = Progress(*columns, console=console, disable=not console.is_terminal)
+        self.whole = self.progress.add_task("all runs", total=self.at_first or 1.0, note="")
+        self.bars: dict[PlannedRun, TaskID] = {}
+
+    def __enter__(self) -> "Overview":
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def begin(self, run: PlannedRun) -> None:
+        self.bars[run] = self.progress.add_task(run.name, total=run.config.options.steps, note="")
+        self._say(f"begin {run.name}")
+
+    def end(self, run: PlannedRun) -> None:
+        self.progress.remove_task(self.bars.pop(run))
+        self.done += run.state == "finished"
+        self.left[run] = 0.0
+        self._say(f"end   {run.name}")
+
+    def show(self, working: list[PlannedRun]) -> None:
+        for run in working:
+            step = run.step
+            self.left[run] = run.minutes
+            self.progress.update(self.bars[run], completed=step, note=f"{step / 1e6:.2f}M steps")
+        self.progress.update(
+            self.whole,
+            completed=self.at_first - sum(self.left.values()),
+            note=f"{self.done}/{self.total} runs, {self.time_left}",
+        )
+
+    @property
+    def time_left(self) -> str:
+        """By the speed so far; by the table until there is one."""
+        left = sum(self.left.values())
+        worked, took = self.at_first - left, (time.monotonic() - self.began) / 60
+        return f"{clock(left * took / worked if worked > 1 else left)} left"
+
+    def _say(self, text: str) -> None:
+        if not self.console.is_terminal:
+            self.console.print(f"{text} ({self.done}/{self.total} runs done, {self.time_left})")

@@ -1,0 +1,103 @@
+"""What trained runs are worth: greedy episodes for every point of a figure, and the way there."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from alma.evaluation import Players, play_episodes, summarise
+from alma.policy import LearnedPolicy, load, transplant
+from alma.report.sinks import read_lines
+from alma.reproduce.figures import Arm, Figure, Play
+from alma.reproduce.running import Budget
+from alma.run import RunFolder, write_json
+from alma.task import Task
+
+EPISODES, SEED = 512, 1_000_000
+"""As `alma evaluate` has them."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A point of a figure, for one seed."""
+
+    play: Play
+    seed: int
+    run: dict[str, Any]
+    """What the run said of itself at its end."""
+    summary: dict[str, Any]
+    """Of the episodes that were played."""
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """An evaluation during training."""
+
+    play: Play
+    seed: int
+    step: int
+    minutes: float
+    summary: dict[str, Any]
+
+
+def score_all(figure: Figure, budget: Budget, out: Path, console: Console) -> list[Score]:
+    """Play what can be played: points whose runs are not finished are left out."""
+    found = []
+    for play in track(figure.plays, f"{figure.name}: playing", console=console, disable=not console.is_terminal):
+        for seed in budget.seeds_of(figure, play.arm):
+            arms = [play.arm, *([play.allocator] if isinstance(play.allocator, Arm) else [])]
+            folders = [RunFolder(out / "runs" / arm.run_name(budget.preset, seed)) for arm in arms]
+            if all(folder.result.exists() for folder in folders):
+                run = json.loads(folders[0].result.read_text())
+                found.append(Score(play, seed, run, played(play, folders, run["step"])))
+    return found
+
+
+def played(play: Play, folders: list[RunFolder], step: int) -> dict[str, Any]:
+    """The summary of greedy episodes, from the run's folder if they have been played already."""
+    file = folders[0].path / "scores" / f"{condition(play, folders)}.json"
+    if file.exists():
+        kept = json.loads(file.read_text())
+        if kept["step"] == step:  # the run may have gone on since
+            return kept
+    policy = load(folders[0].path)
+    task = replace(policy.config, task_options={**policy.config.task_options, **play.task_options}).make_task()
+    players = players_of(play, policy, folders, task)
+    summary = {"step": step, **summarise(play_episodes(task, players, EPISODES, SEED))}
+    file.parent.mkdir(exist_ok=True)
+    write_json(file, summary)
+    return summary
+
+
+def players_of(play: Play, policy: LearnedPolicy, folders: list[RunFolder], task: Task) -> Players:
+    if play.allocator is None:
+        return policy.players
+    allocator = load(folders[1].path) if isinstance(play.allocator, Arm) else play.allocator
+    return transplant(policy, allocator=allocator, task=task)
+
+
+def condition(play: Play, folders: list[RunFolder]) -> str:
+    """What is different from the run as it was trained, as a name."""
+    changes = [f"{name}={value}" for name, value in play.task_options.items()]
+    other = folders[1].path.name if len(folders) > 1 else play.allocator
+    return "_".join([*changes, *([f"allocator={other}".replace(":", "-")] if other else [])]) or "as-trained"
+
+
+def curves_of(figure: Figure, budget: Budget, out: Path) -> list[CurvePoint]:
+    """All evaluations during the training of a figure's runs, of unfinished ones too."""
+    found = []
+    for play in figure.plays:
+        for seed in budget.seeds_of(figure, play.arm):
+            metrics = RunFolder(out / "runs" / play.arm.run_name(budget.preset, seed)).metrics
+            for line in read_lines(metrics):
+                summary = {
+                    name.removeprefix("evaluation/"): value
+                    for name, value in line.items()
+                    if name.startswith("evaluation/")
+                }
+                if summary:
+                    found.append(CurvePoint(play, seed, line["step"], line["minutes"], summary))
+    return found

@@ -1,0 +1,62 @@
+"""Figures as data: every run can be built, and none is mistaken for another."""
+
+import pytest
+
+from alma.presets import preset
+from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, changed, find_figures
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
+def test_every_run_of_a_figure_can_be_configured(figure):
+    for arm in figure.arms:
+        config = arm.config("fast", 0)
+        assert config.task == arm.setting.task
+        assert config.method == arm.method
+
+
+def test_no_two_different_runs_share_a_folder():
+    arms = [arm for figure in FIGURES.values() for arm in figure.arms]
+    folders = {}
+    for arm in arms:
+        config = folders.setdefault(arm.run_name("fast", 0), arm.config("fast", 0))
+        assert config == arm.config("fast", 0)
+
+
+def test_figures_share_the_runs_that_they_have_in_common():
+    usual = Arm(SZ_DISADVANTAGE, "alma", "ALMA").run_name("fast", 0)
+    for name in ("starcraft", "spread", "transplant", "robustness"):
+        assert usual in {arm.run_name("fast", 0) for arm in FIGURES[name].arms}
+
+
+def test_options_are_changed_by_their_path():
+    options = changed(preset("fast"), "actors.networks.width", 32)
+    assert options.actors.networks.width == 32
+    assert options.allocator == preset("fast").allocator
+    with pytest.raises(ValueError, match=r"no option 'widht' among .*width"):
+        changed(preset("fast"), "actors.networks.widht", 32)
+
+
+def test_a_part_of_a_figure_keeps_what_was_asked_for():
+    part = FIGURES["starcraft"].only(("alma", "flat"), ("mmm-symmetric",))
+    assert {(arm.method, arm.setting.name) for arm in part.arms} == {
+        ("alma", "mmm-symmetric"),
+        ("flat", "mmm-symmetric"),
+    }
+    alone = FIGURES["transplant"].only(("heuristic:matching",), ())
+    assert [play.label for play in alone.plays] == ["matching, trained together"]  # no allocator of ALMA's without ALMA
+
+
+@pytest.mark.parametrize(
+    ("methods", "settings", "message"),
+    [(("qmix",), (), "no methods qmix: choose from alma"), ((), ("sz",), "no settings sz: choose from .*sz-symmetric")],
+)
+def test_unknown_parts_are_named(methods, settings, message):
+    with pytest.raises(ValueError, match=message):
+        FIGURES["starcraft"].only(methods, settings)
+
+
+def test_figures_are_found_by_name():
+    assert [figure.name for figure in find_figures("spread")] == ["spread"]
+    assert len(find_figures("all")) == len(FIGURES)
+    with pytest.raises(ValueError, match="unknown figure 'figure-3': choose from save-the-city"):
+        find_figures("figure-3")

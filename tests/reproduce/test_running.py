@@ -1,0 +1,113 @@
+"""Runs are carried out once, go on where they stopped, and none is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from reproduce.example import FIGURE
+from rich.console import Console
+
+from alma.configuration import RunConfig
+from alma.reproduce import running
+from alma.reproduce.running import Budget, PlannedRun, clock, plan, train_all
+from alma.run import Interrupted, RunFolder, TrainingFailed
+
+BUDGET = Budget("tiny", steps=2048)
+
+
+@pytest.fixture
+def quiet():
+    return Console(stderr=True, force_terminal=False)
+
+
+def pretend(monkeypatch, script="import pathlib; pathlib.Path('result.json').write_text('{}')"):
+    """Runs that do nothing but finish, in processes of their own; the answer is the list of those begun."""
+    begun = []
+
+    def launch(run):
+        begun.append(run.name)
+        if run.state == "new":
+            run.folder.create(run.config)
+        running._log(run).write_text("the reason\n")
+        return subprocess.Popen([sys.executable, "-c", script], cwd=run.folder.path)
+
+    monkeypatch.setattr(running, "launch", launch)
+    monkeypatch.setattr(running, "POLL_SECONDS", 0.02)
+    return begun
+
+
+def test_a_plan_has_every_run_once_and_first_seeds_first(tmp_path):
+    runs = plan([FIGURE, FIGURE], BUDGET, tmp_path)
+    assert [run.name for run in runs] == [
+        "doors_alma_allocator.proposals=4_tiny_0",
+        "doors_heuristic-owner_tiny_0",
+        "doors_alma_allocator.proposals=4_tiny_1",
+        "doors_heuristic-owner_tiny_1",
+    ]
+    assert {run.state for run in runs} == {"new"}
+    assert {run.config.options.steps for run in runs} == {2048}
+
+
+def test_finished_runs_are_skipped(tmp_path, monkeypatch, quiet):
+    begun = pretend(monkeypatch)
+    train_all(plan([FIGURE], Budget("tiny", seeds=(0,)), tmp_path), 2, quiet)
+    assert len(begun) == 2
+    train_all(plan([FIGURE], Budget("tiny"), tmp_path), 1, quiet)
+    assert sorted(name[-1] for name in begun) == ["0", "0", "1", "1"]
+
+
+def test_a_run_that_was_begun_goes_on(tmp_path, monkeypatch, quiet):
+    begun = pretend(monkeypatch)
+    runs = plan([FIGURE], BUDGET, tmp_path)
+    runs[1].folder.create(runs[1].config)
+    runs[1].folder.metrics.write_text('{"step": 1024}\n{"st')  # cut short
+    assert (runs[1].state, runs[1].step) == ("begun", 1024)
+    assert 0 < runs[1].minutes < runs[3].minutes
+    train_all(runs, 1, quiet)
+    assert len(begun) == 4
+    assert runs[1].folder.metrics.exists()  # not started over
+
+
+def test_another_run_in_the_folder_is_left_alone(tmp_path, quiet):
+    runs = plan([FIGURE], BUDGET, tmp_path)
+    runs[0].folder.create(runs[0].config)
+    longer = plan([FIGURE], Budget("tiny", steps=4096), tmp_path)
+    with pytest.raises(ValueError, match="holds a run with other options: choose another --out"):
+        train_all(longer, 1, quiet)
+
+
+def test_a_failure_is_told_after_the_others_have_run(tmp_path, monkeypatch, quiet):
+    begun = pretend(monkeypatch, "raise SystemExit(1)")
+    with pytest.raises(TrainingFailed, match="doors_heuristic-owner_tiny_1: the reason"):
+        train_all(plan([FIGURE], BUDGET, tmp_path), 2, quiet)
+    assert len(begun) == 4
+
+
+def test_asked_to_stop_it_tells_its_runs(tmp_path, monkeypatch, quiet):
+    begun = pretend(monkeypatch, "import time; time.sleep(60)")
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    before = time.monotonic()
+    with pytest.raises(Interrupted, match="the same command goes on from here"):
+        train_all(plan([FIGURE], BUDGET, tmp_path), 2, quiet)
+    assert len(begun) == 2
+    assert time.monotonic() - before < 30
+
+
+def test_there_must_be_a_job(quiet):
+    with pytest.raises(ValueError, match="jobs must be at least 1, not 0"):
+        train_all([], 0, quiet)
+
+
+def test_time_is_told_in_hours_and_minutes():
+    assert [clock(minutes) for minutes in (0.2, 59, 61, 600)] == ["0 min", "59 min", "1 h 01 min", "10 h 00 min"]
+
+
+def test_what_is_left_is_estimated_by_what_a_method_costs(tmp_path):
+    def minutes(method):
+        return PlannedRun(RunFolder(tmp_path / method), RunConfig("save-the-city", method=method)).minutes
+
+    assert minutes("heuristic") < minutes("alma") < minutes("copa")
