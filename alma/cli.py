@@ -260,7 +260,7 @@ class Evaluate(LearnedChoice):
                 "policy": self.policy,
                 "task": self.task or policy.config.task,
                 "method": policy.config.method,
-                "actors": str(self.actors or self.policy),
+                "actors": self.actors or self.policy,
                 "allocator": self.allocator or self.policy,
                 "task_options": self.task_options(policy),
             }
