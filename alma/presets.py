@@ -357,13 +357,19 @@ def preset(name: str, task: str = "") -> TrainingOptions:
 
 
 def _for_starcraft(name: str) -> TrainingOptions:
-    """Imagined groups, allocations more often; actions valued by their targets, or in the paper's own preset its
-    schedules."""
+    """Imagined groups, allocations more often; actions valued by their targets and larger rewards, or in the
+    paper's own preset its schedules."""
     options = with_actors(PRESETS[name], "refil")
     options = replace(options, allocator=replace(options.allocator, period=3))
     if name != "paper":
-        actors = replace(options.actors, networks=replace(options.actors.networks, aim=16))
-        return replace(options, actors=actors, steps=2_000_000 if name == "fast" else options.steps)
+        # What one action is worth more than another is less here than in a city: a shot, not a building.
+        networks = replace(options.actors.networks, aim=16)
+        return replace(
+            options,
+            actors=replace(options.actors, networks=networks, reward_scale=4.0),
+            allocator=replace(options.allocator, reward_scale=4.0),
+            steps=2_000_000 if name == "fast" else options.steps,
+        )
     exploration = replace(
         options.exploration,
         action=Linear(1.0, 0.05, 500_000),
