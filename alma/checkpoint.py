@@ -40,8 +40,11 @@ NOTES = "notes.json"
 def written_at_once(path: Path) -> Iterator[Path]:
     """A place to write to within; only when that went well does it take the name of the file."""
     unfinished = path.with_suffix(".unfinished")
-    yield unfinished
-    os.replace(unfinished, path)
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def save_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> None:

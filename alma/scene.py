@@ -20,7 +20,7 @@ Stroke = Literal["attack", "help"]
 
 @dataclass(frozen=True)
 class Thing:
-    """An entity on the map."""
+    """An entity on the map. Its name, shape, radius and letter stay what they are through an episode."""
 
     name: str
     """What it is: `builder`, `zealot`."""
@@ -40,7 +40,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Place:
-    """A part of the map that is no entity: a base, where an army comes from."""
+    """A part of the map that is no entity: a base, where an army comes from. Only its label changes."""
 
     at: Point
     radius: float

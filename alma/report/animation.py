@@ -1,5 +1,6 @@
 """Pictures of an episode, written as a GIF, an MP4 or PNG frames by the file's ending."""
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,13 +16,20 @@ def check_out(path: Path, endings: Sequence[str] = ENDINGS) -> None:
     """Complain about a file that could not be written, before any work is done."""
     if path.suffix.lower() not in endings:
         raise ValueError(f"cannot write {path.name!r}: its ending must be one of {', '.join(endings)}")
+    if path.is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder")
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise ValueError(f"cannot write {path}: {above} is no folder")
+    if not os.access(above, os.W_OK):
+        raise ValueError(f"cannot write {path}: {above} may not be written to")
     if path.suffix.lower() == ".mp4":
         _video_writer()
-    path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def write_animation(path: Path, frames: Sequence[Image.Image], frames_per_second: int = 8) -> str:
     """Write the frames, and say where they are."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     writers: dict[str, Callable[[Path, Sequence[Image.Image], int], str]] = {
         ".gif": _write_gif,
         ".mp4": _write_mp4,

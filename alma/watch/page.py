@@ -22,6 +22,7 @@ _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 def write_page(path: Path, story: Json) -> Path:
     """Write the page, at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with written_at_once(path) as unfinished:
         unfinished.write_text(make_page(story), encoding="utf-8")
     return path

@@ -13,7 +13,7 @@ from alma.scene import PALETTE, Point, Scene, Thing
 from alma.task import NOBODY, Task
 from alma.watch.canvas import FAINT, INK, Canvas
 from alma.watch.record import Recording
-from alma.watch.story import Side
+from alma.watch.story import Side, whole
 
 WIDTH, MARGIN, HEADER = 560, 14, 40
 ROW, MARKS, NAMES = 18, 36, 92
@@ -63,8 +63,7 @@ class Panel:
 
     @cached_property
     def scenes(self) -> list[Scene]:
-        scenes = [self.task.scene(self.recording.state(step)) for step in range(self.recording.length + 1)]
-        return [scene for scene in scenes if scene is not None]
+        return whole([self.task.scene(self.recording.state(step)) for step in range(self.recording.length + 1)])
 
     @cached_property
     def agents(self) -> list[int]:

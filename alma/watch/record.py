@@ -83,7 +83,7 @@ class Recording:
             return "the episode begins"
         before, now = (np.asarray(self.moments.view.active)[t] for t in (step - 1, step))
         if np.array_equal(before, now):
-            return f"{self.period} steps have passed"
+            return f"{self.period} steps have passed" if self.period > 1 else "a step has passed"
         return "a subtask has finished" if np.any(before & ~now) else "a subtask has appeared"
 
 

@@ -153,12 +153,12 @@ def _tell_sight(recording: Recording) -> list | None:
 
 def _tell_scenes(scenes: Sequence[Scene | None]) -> Json | None:
     """What does not change once, the rest as columns."""
-    known = [scene for scene in scenes if scene is not None]
+    known = whole(scenes)
     if not known:
         return None
     first = known[0]
     return {
-        "size": first.size,
+        "size": rounded(first.size),
         "grid": first.grid,
         "subtask": first.subtask,
         "standing": [column(standing) for standing in zip(*(scene.standing for scene in known), strict=True)],
@@ -166,14 +166,23 @@ def _tell_scenes(scenes: Sequence[Scene | None]) -> Json | None:
         "places": [
             {
                 "at": rounded(places[0].at, 2),
-                "radius": places[0].radius,
+                "radius": rounded(places[0].radius),
                 "subtask": places[0].subtask,
                 "label": column(place.label for place in places),
             }
             for places in zip(*(scene.places for scene in known), strict=True)
         ],
-        "lines": column([[line.start, line.end, line.kind] for line in scene.lines] for scene in known),
+        "lines": column([[int(line.start), int(line.end), line.kind] for line in scene.lines] for scene in known),
     }
+
+
+def whole(scenes: Sequence[Scene | None]) -> list[Scene]:
+    """The scenes of an episode: of every moment, or none at all."""
+    known = [scene for scene in scenes if scene is not None]
+    if known and len(known) < len(scenes):
+        missing = next(step for step, scene in enumerate(scenes) if scene is None)
+        raise ValueError(f"the task has no scene at step {missing}: give one for every state, or None for all of them")
+    return known
 
 
 def _tell_thing(things: Sequence[Thing | None]) -> Json | None:
@@ -189,7 +198,7 @@ def _tell_thing(things: Sequence[Thing | None]) -> Json | None:
     return {
         "name": first.name,
         "shape": first.shape,
-        "radius": first.radius,
+        "radius": rounded(first.radius),
         "letter": first.letter,
         "x": column(short(thing.at[0], 2) for thing in lived),
         "y": column(short(thing.at[1], 2) for thing in lived),

@@ -24,6 +24,7 @@ class Digging(Task):
     """Two holes are dug by three agents; only what it looks like matters."""
 
     drawn: bool = True
+    digger: str = "digger"
 
     @property
     def spec(self):
@@ -50,7 +51,7 @@ class Digging(Task):
             return None
         alive = state["alive"]
         agents = [
-            Thing("digger", (1.0 + state["time"] / 4, 2.0 + 2 * i), letter="D", bars={"health": 1 - i / 4})
+            Thing(self.digger, (1.0 + state["time"] / 4, 2.0 + 2 * i), letter="D", bars={"health": 1 - i / 4})
             for i in range(AGENTS)
         ]
         holes = [

@@ -220,8 +220,80 @@ def test_episodes_are_tabs(visit):
     page.get_by_role("tab", name="Episode 2").click()
     assert clock(page) == f"0 / {LENGTH}"
     assert page.get_by_role("tab", selected=True).inner_text() == "Episode 2"
+    page.get_by_role("tab", name="Episode 2").focus()
     page.keyboard.press("ArrowRight")
     assert page.get_by_role("tab", selected=True).inner_text() == "Episode 0"
+
+
+@pytest.mark.parametrize("clicked", ["Episode 1", "digger 1", "Dark or light"])
+def test_keys_mean_the_same_after_a_click(visit, clicked):
+    page = visit(side(episodes=2))
+    page.get_by_label(clicked).or_(page.get_by_text(clicked, exact=True)).first.click()
+    page.keyboard.press("ArrowRight")
+    assert clock(page) == f"1 / {LENGTH}"
+    page.keyboard.press("Space")
+    assert page.get_by_label("Pause", exact=True).is_visible()
+
+
+def test_arrows_move_in_time_after_the_speed_was_set(visit):
+    page = visit(side())
+    page.select_option("#speed", "32")
+    page.keyboard.press("ArrowRight")
+    assert clock(page) == f"1 / {LENGTH}"
+    assert page.locator("#speed").input_value() == "32"
+
+
+def test_pausing_and_playing_again_does_not_play_faster(visit):
+    page = visit(side())
+    pending = page.evaluate(
+        """() => {
+            const pending = new Set();
+            window.requestAnimationFrame = () => { pending.add(pending.size + 1); return pending.size; };
+            window.cancelAnimationFrame = (frame) => pending.delete(frame);
+            const press = () => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: " ", bubbles: true }));
+            for (let times = 0; times < 5; times++) press();
+            return pending.size;
+        }"""
+    )
+    assert pending == 1, "however often it was stopped and started before the next frame"
+
+
+def test_the_nearest_decision_is_meant_and_a_trembling_hand_does_not_matter(visit):
+    page = visit(side(), viewport=PHONE)
+    for step in DECISIONS:
+        mark = page.locator(f".decision[data-step='{step}'] path").bounding_box()
+        middle, high = mark["x"] + mark["width"] / 2, mark["y"] + 4
+        page.mouse.move(middle, high)
+        page.mouse.down()
+        page.mouse.move(middle + 2, high)
+        page.mouse.up()
+        assert f"Decision at step {step}" in details(page)
+        assert clock(page) == f"{step} / {LENGTH}"
+
+
+def test_decisions_are_buttons_without_a_pointer_too(visit):
+    page = visit(side())
+    page.locator(f".decision[data-step='{DECISIONS[1]}']").focus()
+    page.keyboard.press("Enter")
+    assert f"Decision at step {DECISIONS[1]}" in details(page)
+    page.locator(f".decision[data-step='{DECISIONS[2]}']").dispatch_event("click")
+    assert f"Decision at step {DECISIONS[2]}" in details(page)
+
+
+def test_choosing_an_agent_leaves_the_timeline_where_it_is(visit):
+    page = visit(side())
+    before = page.locator(".rows").bounding_box()
+    page.get_by_role("button", name="digger 1").click()
+    assert page.locator(".rows").bounding_box() == before
+
+
+def test_names_can_hold_anything(visit):
+    name = 'dig" onmouseover="window.hit=1" <b>ger'
+    page = visit(side(), task=Digging(digger=name))
+    button = page.get_by_role("button", name=name).first
+    button.hover()
+    assert page.evaluate("window.hit") is None
+    assert button.inner_text().startswith(name)
 
 
 def test_two_sides_go_in_step(visit):

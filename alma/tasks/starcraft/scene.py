@@ -53,7 +53,7 @@ def _unit(rules: Rules, state: State, unit: int) -> Thing | None:
 
 
 def _line(rules: Rules, state: State, unit: int) -> Line | None:
-    """What a unit has shot at, or healed, in the last step."""
+    """Whom a unit has shot at in the last step, or means to heal."""
     units, table, kind = state.units, rules.table, int(state.units.kind[unit])
     if units.health[unit] <= 0:
         return None

@@ -4,6 +4,8 @@ import { number, range, story, subtaskName, subtasksOf } from "./story.js";
 import { colourOf, dashOf, safe } from "./look.js";
 
 const HEIGHT = 120;
+/** Between labels. */
+const GAP = 11;
 const LEFT = 36;
 const RIGHT = 26;
 
@@ -67,6 +69,8 @@ export class Charts {
     const all = lines.flatMap(({ values }) => values);
     const [low, high] = [Math.min(0, ...all), Math.max(0, ...all) || 1];
     const y = (value) => HEIGHT - 8 - ((value - low) / (high - low)) * (HEIGHT - 20);
+    // Labels stand at the ends of lines where there is room for all of them.
+    const labelled = lines.length * GAP <= HEIGHT;
     const ends = spread(lines.map(({ values }) => y(values.at(-1))));
     const ticks = [low, 0, high]
       .filter((value) => value === 0 || Math.abs(y(value) - y(0)) > 12)
@@ -83,7 +87,7 @@ export class Charts {
         return (
           `<g><title>${safe(said)}: ${number(values.at(-1))}</title>` +
           `<polyline points="${points}" stroke="${colour}" stroke-dasharray="${dash}"/>` +
-          `<text x="${end + 5}" y="${ends[i]}">${name}</text></g>`
+          (labelled ? `<text x="${end + 5}" y="${ends[i]}">${name}</text></g>` : "</g>")
         );
       })
       .join("");
@@ -102,12 +106,12 @@ function addedUp(rewards) {
 }
 
 /** Heights of labels, moved apart where they would cover each other. */
-function spread(heights, gap = 11) {
+function spread(heights) {
   const order = range(heights.length).sort((one, other) => heights[one] - heights[other]);
   const result = [];
   let lowest = -Infinity;
   for (const i of order) {
-    lowest = Math.max(heights[i], lowest + gap);
+    lowest = Math.max(heights[i], lowest + GAP);
     result[i] = lowest;
   }
   const over = Math.max(0, lowest - (HEIGHT - 6));

@@ -74,9 +74,9 @@ export function themed(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Texts of a task or a path may hold anything. */
+/** Texts of a task or a path may hold anything; they are put between tags and into attributes. */
 export function safe(text) {
   const element = document.createElement("span");
   element.textContent = text;
-  return element.innerHTML;
+  return element.innerHTML.replaceAll('"', "&quot;");
 }

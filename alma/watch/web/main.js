@@ -20,6 +20,8 @@ const state = {
   sight: false,
   /** The allocation of a proposal that is pointed at. */
   preview: null,
+  /** What the inspector says now. */
+  described: "",
 };
 
 const element = (id) => document.getElementById(id);
@@ -121,9 +123,11 @@ function updateInspector() {
   const { time, selected, sight } = state;
   const side = selected?.side ?? 0;
   const text = describe({ side: story.sides[side], episode: episodeOf(side), time, selected, sight });
-  if (text === updateInspector.shown) return;
-  updateInspector.shown = text;
+  if (text === state.described) return;
+  state.described = text;
   const hadFocus = document.activeElement?.id;
+  // What changes several times a second is not read aloud.
+  element("inspector").setAttribute("aria-live", state.playing ? "off" : "polite");
   element("inspector").innerHTML = text;
   if (hadFocus === "sight") element("sight")?.focus();
 }
@@ -160,6 +164,8 @@ function chooseFrom(side, { entity, decision, step }) {
     state.selected = entity === undefined ? null : { side, entity };
   }
   update();
+  // On a narrow page the details lie below the screen.
+  if (state.selected && narrow.matches) element("inspector").scrollIntoView({ block: "nearest", behavior: "smooth" });
 }
 
 /** To the next decision, or the one before, of the side that is looked at. */
@@ -179,8 +185,12 @@ function togglePlay() {
   state.playing = !state.playing;
   if (state.playing && state.time >= lastStep()) state.time = 0;
   update();
-  if (state.playing) requestAnimationFrame((now) => play(now, now));
+  cancelAnimationFrame(frame);
+  if (state.playing) frame = requestAnimationFrame((now) => play(now, now));
 }
+
+/** The frame that is asked for; never two, or playing would go twice as fast. */
+let frame = 0;
 
 function play(before, now) {
   if (!state.playing) return;
@@ -189,7 +199,7 @@ function play(before, now) {
   if (state.time >= lastStep()) state.playing = false;
   updateMoment();
   if (Math.floor(state.time) !== step) updateInspector();
-  requestAnimationFrame((later) => play(now, later));
+  frame = requestAnimationFrame((later) => play(now, later));
 }
 
 function toggleSight() {
@@ -210,6 +220,7 @@ element("scrub").addEventListener("input", (event) => {
 });
 element("speed").addEventListener("change", (event) => {
   state.speed = Number(event.target.value);
+  event.target.blur(); // arrows move in time again
 });
 
 element("tabs").addEventListener("click", (event) => {
@@ -235,6 +246,12 @@ for (const [begins, kind] of [[true, "pointerover"], [false, "pointerout"], [tru
   });
 }
 
+// What was clicked with a pointer gives the focus up, so that keys mean what they mean everywhere on the page. Who
+// presses buttons by keyboard (detail is 0) keeps it.
+document.addEventListener("click", (event) => {
+  if (event.detail) event.target.closest("button, summary, input[type=checkbox]")?.blur();
+});
+
 const KEYS = {
   " ": togglePlay,
   ArrowLeft: (event) => stepBy(event.shiftKey ? -10 : -1),
@@ -257,6 +274,7 @@ document.addEventListener("keydown", (event) => {
 
 // ---- colours and sizes
 
+const narrow = matchMedia("(max-width: 700px)");
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 const root = document.documentElement;
 

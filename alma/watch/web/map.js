@@ -268,7 +268,9 @@ export class MapView {
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     pen.fillStyle = colour;
-    pen.fillText(text, x, y);
+    // Nothing is cut off at the edge.
+    const half = pen.measureText(text).width / 2;
+    pen.fillText(text, Math.max(half, Math.min(this.width - half, x)), y);
   }
 
   /** The entity at a point of the canvas, agents before others; null if there is none. */

@@ -6,6 +6,9 @@ import { colourOf, inkOn, safe } from "./look.js";
 const ROW = 22;
 const TOP = 34;
 const EDGE = 8;
+/** Height of the row of decisions, and how near to one is near enough. */
+const MARKS = 17;
+const TOUCH = 12;
 
 /** One side's timeline. `choose` is told what was clicked: `{ step }`, `{ entity }` or `{ decision }`. */
 export class Timeline {
@@ -15,8 +18,15 @@ export class Timeline {
     root.innerHTML = '<div class="names"></div><svg class="rows" role="group"></svg>';
     this.names = root.querySelector(".names");
     this.svg = root.querySelector("svg");
+    this.scrubbing = false;
     this.svg.addEventListener("pointerdown", (event) => this.press(event));
-    this.svg.addEventListener("pointermove", (event) => event.buttons && this.scrubTo(event));
+    this.svg.addEventListener("pointermove", (event) => this.scrubbing && this.scrubTo(event));
+    for (const kind of ["pointerup", "pointercancel"]) {
+      this.svg.addEventListener(kind, () => (this.scrubbing = false));
+    }
+    // Without a pointer: by keyboard, or by what reads the page aloud.
+    this.svg.addEventListener("keydown", (event) => event.key === "Enter" && this.pressMark(event));
+    this.svg.addEventListener("click", (event) => event.detail === 0 && this.pressMark(event));
     this.names.addEventListener("click", (event) => {
       const button = event.target.closest("button");
       if (button) choose({ entity: Number(button.dataset.entity) });
@@ -106,9 +116,9 @@ export class Timeline {
   decision({ step, why }) {
     const x = this.x(step);
     return (
-      `<g class="decision" data-step="${step}" role="button" aria-label="Decision at step ${step}: ${safe(why)}">` +
+      `<g class="decision" data-step="${step}" role="button" tabindex="0" ` +
+      `aria-label="Decision at step ${step}: ${safe(why)}">` +
       `<title>decision at step ${step}: ${safe(why)}</title>` +
-      `<rect x="${x - 8}" y="0" width="16" height="17" fill="transparent"/>` +
       `<path d="M${x - 5} 3 h10 l-5 9 z"/></g>`
     );
   }
@@ -132,10 +142,24 @@ export class Timeline {
     );
   }
 
+  /** In the row of decisions the nearest one is meant, however close they stand; elsewhere a moment. */
   press(event) {
+    const box = this.svg.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const away = ({ step }) => Math.abs(this.x(step) - x);
+    const [nearest] = this.episode.decisions.toSorted((one, other) => away(one) - away(other));
+    if (y < MARKS && nearest && away(nearest) <= TOUCH) {
+      this.choose({ decision: nearest.step });
+      return;
+    }
+    this.scrubbing = true;
+    this.svg.setPointerCapture(event.pointerId);
+    this.scrubTo(event);
+  }
+
+  pressMark(event) {
     const mark = event.target.closest(".decision");
     if (mark) this.choose({ decision: Number(mark.dataset.step) });
-    else this.scrubTo(event);
   }
 
   scrubTo(event) {
