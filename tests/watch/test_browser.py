@@ -258,17 +258,35 @@ def test_pausing_and_playing_again_does_not_play_faster(visit):
     assert pending == 1, "however often it was stopped and started before the next frame"
 
 
-def test_the_nearest_decision_is_meant_and_a_trembling_hand_does_not_matter(visit):
-    page = visit(side(), viewport=PHONE)
+def test_a_decision_need_not_be_hit_exactly_nor_with_a_steady_hand(visit):
+    page = visit(side())
     for step in DECISIONS:
         mark = page.locator(f".decision[data-step='{step}'] path").bounding_box()
         middle, high = mark["x"] + mark["width"] / 2, mark["y"] + 4
-        page.mouse.move(middle, high)
+        page.mouse.move(middle + 8, high)
         page.mouse.down()
-        page.mouse.move(middle + 2, high)
+        page.mouse.move(middle + 30, high)
         page.mouse.up()
         assert f"Decision at step {step}" in details(page)
         assert clock(page) == f"{step} / {LENGTH}"
+
+
+def test_of_decisions_that_stand_close_the_nearest_is_meant(visit):
+    page = visit(side(), viewport={"width": 120, "height": 740})
+    marks = page.locator(".decision path").evaluate_all("marks => marks.map((mark) => mark.getBoundingClientRect().x)")
+    assert marks[2] - marks[1] < 24, "so close that both are within reach"
+    for step in DECISIONS:
+        page.evaluate("scrollTo(0, 0)")
+        page.locator(f".decision[data-step='{step}'] path").dispatch_event(
+            "pointerdown",
+            page.locator(f".decision[data-step='{step}'] path").evaluate(
+                """mark => {
+                    const box = mark.getBoundingClientRect();
+                    return { clientX: box.x + box.width / 2, clientY: box.y + 4, bubbles: true };
+                }"""
+            ),
+        )
+        assert f"Decision at step {step}" in details(page)
 
 
 def test_decisions_are_buttons_without_a_pointer_too(visit):
