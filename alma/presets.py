@@ -85,7 +85,8 @@ class LearningOptions:
     """How far the target network moves when it follows: 1 copies."""
     target_episodes: int = 0
     """Episodes between moves of the target network; 0: it moves after every update."""
-    reward_scale: float = 0.2
+    reward_scale: float = 1.0
+    """Rewards are multiplied by this: what actions differ by should be no less than what networks begin with."""
     popart: bool = False
     """Normalise values by running statistics of the targets."""
 
@@ -286,7 +287,6 @@ PAPER = TrainingOptions(
         learning_rate=5e-4,
         final_rate=1.0,
         optimiser="rmsprop",
-        reward_scale=1.0,
         popart=True,
         batch=32,
         window=64,
@@ -302,7 +302,6 @@ PAPER = TrainingOptions(
         learning_rate=5e-4,
         final_rate=1.0,
         optimiser="rmsprop",
-        reward_scale=1.0,
         popart=True,
         batch=400,
         proposals=32,

@@ -8,6 +8,7 @@ repeated, and one that was interrupted goes on. Nothing else should be running o
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -18,50 +19,23 @@ from rich.console import Console
 
 from alma.benchmark import benchmark_training
 from alma.configuration import RunConfig
-from alma.presets import FAST, PAPER, TrainingOptions
+from alma.presets import FAST, TrainingOptions
 from alma.report.progress import make_display
+from alma.reproduce.figures import DEPARTURES, changed
 from alma.run import Run, RunFolder, write_json
 
 TASK = "save-the-city"
 
 
-def actors(**changes: Any) -> TrainingOptions:
-    return replace(FAST, actors=replace(FAST.actors, **changes))
+def variant(changes: Mapping[str, Any]) -> TrainingOptions:
+    """`fast` with these options changed."""
+    options = FAST
+    for path, value in changes.items():
+        options = changed(options, path, value)
+    return options
 
 
-def actor_networks(**changes: Any) -> TrainingOptions:
-    return actors(networks=replace(FAST.actors.networks, **changes))
-
-
-def allocator(**changes: Any) -> TrainingOptions:
-    return replace(FAST, allocator=replace(FAST.allocator, **changes))
-
-
-def both(**changes: Any) -> TrainingOptions:
-    return replace(FAST, actors=replace(FAST.actors, **changes), allocator=replace(FAST.allocator, **changes))
-
-
-VARIANTS = {
-    "fast": FAST,
-    "attention instead of pooling": actor_networks(trunk="attention"),
-    "attention, and places instead of relations": actor_networks(trunk="attention", relations=False, places=True),
-    "QMIX instead of sums": actor_networks(mixer="qmix"),
-    "places besides relations": replace(
-        actor_networks(places=True),
-        allocator=replace(FAST.allocator, networks=replace(FAST.allocator.networks, places=True)),
-    ),
-    "pointer network and attention critic": allocator(networks=PAPER.allocator.networks),
-    "no variations of proposals": allocator(variations=0),
-    "gamma 0.99 for actors": actors(gamma=0.99),
-    "gamma 0.99 for the allocator": allocator(gamma=0.99),
-    "one-step returns": actors(n_step=1),
-    "windows of 64 steps": actors(window=64, batch=8),
-    "RMSProp, learning rate 5e-4": both(optimiser="rmsprop", learning_rate=5e-4),
-    "constant learning rate": both(final_rate=1.0),
-    "Pop-Art": both(popart=True, reward_scale=1.0),
-    "live networks play": replace(FAST, play="live"),
-    "random actions for one step only": replace(FAST, exploration=replace(FAST.exploration, persistence=0.0)),
-}
+VARIANTS = {name: variant(changes) for name, changes in DEPARTURES.items()}
 
 
 @dataclass(frozen=True)

@@ -205,11 +205,8 @@ DEPARTURES: Mapping[str, Mapping[str, Any]] = {
         for name, value in (("optimiser", "rmsprop"), ("learning_rate", 5e-4))
     },
     "constant learning rate": {"actors.final_rate": 1.0, "allocator.final_rate": 1.0},
-    "Pop-Art": {
-        f"{level}.{name}": value
-        for level in ("actors", "allocator")
-        for name, value in (("popart", True), ("reward_scale", 1.0))
-    },
+    "Pop-Art": {"actors.popart": True, "allocator.popart": True},
+    "rewards times 0.2": {"actors.reward_scale": 0.2, "allocator.reward_scale": 0.2},
     "live networks play": {"play": "live"},
     "random actions for one step only": {"exploration.persistence": 0.0},
 }
