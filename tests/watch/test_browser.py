@@ -339,6 +339,11 @@ def test_a_task_without_a_scene_has_everything_but_a_map(visit):
     assert "runner-up" in details(page)
 
 
+def test_two_maps_are_level(visit):
+    page = visit(side("short"), side("runs/a/rather/long/path/of/a/run/that/does/not/fit/into/a/line/of/the/page"))
+    assert len({canvas.bounding_box()["y"] for canvas in page.locator("canvas").all()}) == 1
+
+
 @pytest.mark.parametrize("sides", [1, 2])
 def test_a_phone_needs_no_scrolling_sideways(visit, sides):
     page = visit(*[side(f"runs/a/rather/long/path/of/a/run/number/{i}") for i in range(sides)], viewport=PHONE)

@@ -36,7 +36,8 @@ function makeSide(side, index) {
   const several = story.sides.length > 1 ? `${index + 1}: ` : "";
   const by = side.allocator ? ` under ${side.allocator}` : "";
   root.innerHTML =
-    `<h2>${several}${safe(side.label)} <small>${safe(side.method + by)}</small> <span class="result"></span></h2>` +
+    `<h2><span class="label" title="${safe(side.label)}">${several}${safe(side.label)}</span> ` +
+    `<small>${safe(side.method + by)}</small> <span class="result"></span></h2>` +
     '<p class="note nomap">This task does not say what it looks like: there is no map.</p>' +
     '<canvas role="img"></canvas><div class="timeline"></div>' +
     (side.note ? `<p class="note">${safe(side.note)}</p>` : "");
