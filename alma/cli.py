@@ -219,20 +219,16 @@ class LearnedChoice:
         return transplant(policy, actors, self.allocator and allocator_or_run(self.allocator), task)
 
 
-def allocator_or_run(name: str) -> LearnedPolicy | str:
+def allocator_or_run(name: str, purpose: str = "allocate") -> LearnedPolicy | str:
     """An allocator by name as it is, and anything else as a run."""
-    if is_allocator(name):
+    if name.partition(":")[0] in ("heuristic", "random", "fixed", "search"):
         return name
     if not locate(name).exists():
         raise ValueError(
-            f"there is no run {name!r} to allocate: name a run folder or weights, or choose from search, random, "
+            f"there is no run {name!r} to {purpose}: name a run folder or weights, or choose from search, random, "
             "heuristic, heuristic:NAME, fixed:SUBTASKS"
         )
     return load(name)
-
-
-def is_allocator(name: str) -> bool:
-    return name.partition(":")[0] in ("heuristic", "random", "fixed", "search")
 
 
 @dataclass(frozen=True)
@@ -315,14 +311,9 @@ class Watch(LearnedChoice):
 
     def _other(self, policy: LearnedPolicy, task: Task, name: str) -> Cast:
         """Who is watched beside them: the same actors under another allocator, or another run."""
-        if is_allocator(name):
+        other = allocator_or_run(name, "watch against")
+        if isinstance(other, str):
             return replace(self, allocator=name)._cast(policy, task)
-        if not locate(name).exists():
-            raise ValueError(
-                f"there is no run {name!r} to watch against: name a run folder or weights, or choose from search, "
-                "random, heuristic, heuristic:NAME, fixed:SUBTASKS"
-            )
-        other = load(name)
         check_fits(other.task.spec, task.spec)
         return Cast(other.players, name, other.config.method)
 

@@ -174,7 +174,7 @@ def test_reproduce_says_what_it_would_run(capsys, tmp_path):
     printed = capsys.readouterr().out
     assert "sz-disadvantage_alma_fast_0" in printed
     assert "sz-disadvantage_flat_fast_0" in printed
-    assert "about 5" in printed  # 30 minutes, and 25
+    assert "about 55 min on 2 cores" in " ".join(printed.split())  # 30 minutes for ALMA, 25 for flat
     assert not any(tmp_path.iterdir())
 
 
