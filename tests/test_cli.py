@@ -6,8 +6,10 @@ import jax
 import pytest
 from doors import SMALL
 
-from alma import cli
-from alma.cli import Train, main, parse_seeds
+from alma.cli import main
+from alma.commands import bench, watch
+from alma.commands.arguments import parse_seeds
+from alma.commands.train import Train
 from alma.configuration import RunConfig
 from alma.methods import METHODS
 from alma.policy import LearnedPolicy
@@ -81,7 +83,7 @@ def weights(tmp_path_factory):
 
 def test_watching_writes_a_page_and_opens_it(weights, tmp_path, monkeypatch, capsys):
     opened = []
-    monkeypatch.setattr(cli.webbrowser, "open", lambda url: opened.append(url) or True)
+    monkeypatch.setattr(watch.webbrowser, "open", lambda url: opened.append(url) or True)
     out = tmp_path / "new" / "replay.html"
     run("watch", weights, "--episodes", 2, "--seed", 5, "--against", "heuristic", "--out", out)
     assert opened == [out.as_uri()]
@@ -111,7 +113,7 @@ def test_watching_writes_a_page_and_opens_it(weights, tmp_path, monkeypatch, cap
 )
 def test_mistakes_of_watching_are_told_before_any_work(weights, arguments, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "record", None)
+    monkeypatch.setattr(watch, "record", None)
     with pytest.raises(SystemExit) as error:
         run("watch", weights, "--no-open", *arguments)
     assert message in str(error.value)
@@ -161,10 +163,10 @@ def test_help_shows_every_hyperparameter(capsys):
 
 
 def test_benchmarks_print_one_json_object(capsys, monkeypatch):
-    monkeypatch.setattr(cli, "benchmark_environment", lambda task, report: {"task": task.spec.name})
+    monkeypatch.setattr(bench, "benchmark_environment", lambda task, report: {"task": task.spec.name})
     run("bench", "env", "save-the-city", "--json")
     assert json.loads(capsys.readouterr().out) == {"task": "save-the-city"}
-    monkeypatch.setattr(cli, "benchmark_training", lambda trainer, report: {"method": trainer.method})
+    monkeypatch.setattr(bench, "benchmark_training", lambda trainer, report: {"method": trainer.method})
     run("bench", "train", "save-the-city", "--preset", "paper", "--method", "heuristic", "--json")
     assert json.loads(capsys.readouterr().out) == {"preset": "paper", "method": "heuristic"}
 

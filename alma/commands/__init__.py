@@ -1,0 +1,1 @@
+"""The commands of `alma`, a file each: thin layers over the library."""

@@ -1,0 +1,81 @@
+"""`alma reproduce`: the figures of the paper."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.table import Table
+
+from alma.commands.arguments import parse_seeds
+from alma.commands.showing import console, notes
+from alma.reproduce.figures import find_figures
+from alma.reproduce.plots import check_plots
+from alma.reproduce.running import Budget, PlannedRun, clock, plan, train_all
+from alma.reproduce.scores import curves_of, score_all
+from alma.reproduce.writing import missing, write_figure
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Train what a figure of the paper needs, play it, and write the figure with its statistics.
+
+    Runs that are finished are kept, and those that were interrupted go on: stop it and call it again as you like.
+    """
+
+    figure: tyro.conf.Positional[str]
+    """`save-the-city`, `starcraft`, `spread`, `transplant`, `robustness`, `ablations`, or `all`."""
+    preset: Literal["fast", "paper", "tiny"] = "fast"
+    """What runs are trained with."""
+    seeds: str | None = None
+    """`0..4`, or `1,5,7`; the figure's own if not given."""
+    steps: int | None = None
+    """Environment steps of every run; the preset's if not given."""
+    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="METHOD [METHOD ...]")] = ()
+    """Only these methods."""
+    settings: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING [SETTING ...]")] = ()
+    """Only these settings, such as `sz-disadvantage`."""
+    jobs: int = 1
+    """Runs to train at the same time."""
+    out: Path = Path("results")
+    """Folder for the runs (OUT/runs, which figures share) and the figures (OUT/FIGURE)."""
+    dry_run: bool = False
+    """Only say what would be run, and how long it would take."""
+    no_train: bool = False
+    """Only play and show the runs that are finished."""
+    no_plots: bool = False
+    """Write tables and data, but no pictures."""
+
+    def run(self) -> None:
+        figures = [figure.only(self.methods, self.settings) for figure in find_figures(self.figure)]
+        seeds = None if self.seeds is None else tuple(parse_seeds(self.seeds))
+        budget = Budget(self.preset, seeds, self.steps)
+        runs = plan(figures, budget, self.out)
+        for run in runs:
+            run.check()
+        if self.dry_run:
+            console.print(plan_table(runs, self.jobs))
+            return
+        if not self.no_plots:
+            check_plots()
+        if not self.no_train:
+            train_all(runs, self.jobs, notes)
+        for figure in figures:
+            scores = score_all(figure, budget, self.out, notes)
+            curves = curves_of(figure, budget, self.out)
+            files = write_figure(figure, budget, scores, curves, self.out, plots=not self.no_plots)
+            absent = missing(figure, budget, scores)
+            without = f" ({len(absent)} points are missing: see summary.json)" if absent else ""
+            names = ", ".join(file.name for file in files)
+            console.print(f"{figure.name}: {names} in {files[0].parent}{without}", soft_wrap=True)
+
+
+def plan_table(runs: list[PlannedRun], jobs: int) -> Table:
+    """What there is to do."""
+    left = sum(run.minutes for run in runs)
+    table = Table(caption=f"about {clock(left / jobs)} on 2 cores" + (f" with {jobs} jobs" if jobs > 1 else ""))
+    for column in ("run", "state", "steps", "about"):
+        table.add_column(column, justify="left" if column in ("run", "state") else "right")
+    for run in runs:
+        table.add_row(run.name, run.state, f"{run.config.options.steps:,}", clock(run.minutes))
+    return table
