@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from alma import replay
 from alma.choice import choose_uniformly
 from alma.learning.level import Clock, Figures, Level, Params, begin_level, learn
-from alma.learning.qmix import ActorBatch, ActorNetworks, Strategy, actor_batch, greedy, qmix_loss
+from alma.learning.qmix import ActorBatch, ActorNetworks, Strategy, actor_batch, greedy, qmix_loss, take
 from alma.learning.refil import imagine_groups, refil_loss
 from alma.networks.attention import Attention, Pooling
 from alma.networks.mixer import Independent, Mixer, Qmix, Sum
@@ -159,13 +159,20 @@ class Actors:
         """Attention QMIX, and a share of REFIL."""
         look_key, group_key = jax.random.split(key)
         sight = self.networks.look(look_key, batch.view, batch.allocation)
-        loss, figures = qmix_loss(params, self.networks, batch, sight, strategy)
-        share = self.options.imagination
+        share, masks = self.options.imagination, sight.attends[:, None]
+        groups = self._groups(group_key, masks)
+        if share:
+            masks = jnp.concatenate([masks, masks & groups], axis=1)
+        values = self.networks.utilities_under(params, masks, sight, batch.last_action, strategy)
+        chosen = take(values, jnp.broadcast_to(batch.action[:, None], values.shape[:-1]))
+        loss, figures = qmix_loss(params, self.networks, batch, sight, chosen[:, 0])
         if not share:
             return loss, figures
-        rows, agents, entities = sight.attends.shape
-        groups = imagine_groups(group_key, rows // self.options.window, agents, entities)
-        # Rows are windows over and over, a step further each time: a window keeps its groups.
-        groups = jnp.tile(groups, (self.options.window, 1, 1, 1))
-        imagined = refil_loss(params, self.networks, batch, sight, groups, strategy)
+        imagined = refil_loss(params, self.networks, batch, sight, groups, chosen[:, 1:])
         return (1 - share) * loss + share * imagined, {**figures, "imagined_loss": imagined}
+
+    def _groups(self, key: PRNGKeyArray, masks: Bool[Array, "B 1 A E"]) -> Bool[Array, "B 2 A E"]:
+        """Rows are windows over and over, a step further each time: a window keeps its groups."""
+        rows, _, agents, entities = masks.shape
+        groups = imagine_groups(key, rows // self.options.window, agents, entities)
+        return jnp.tile(groups, (self.options.window, 1, 1, 1))

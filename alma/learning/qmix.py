@@ -35,7 +35,7 @@ class ActorNetworks:
         sight = self.look(key, view, allocation)
         utilities = jnp.zeros((*allocation.shape[:-1], 1, allocation.shape[-1]))
         return {
-            "utility": self.utility.init(utility_key, sight.view, sight.attends, allocation),
+            "utility": self.utility.init(utility_key, sight.view, sight.attends[..., None, :, :], allocation),
             "mixer": self.mixer.init(mixer_key, utilities, sight, sight.relates[..., None, :, :]),
             "head": self.head.init(),
         }
@@ -55,7 +55,19 @@ class ActorNetworks:
     def utilities(
         self, params: Params, sight: Sight, last_action: Int[Array, "*b A"], strategy: Strategy = None
     ) -> Float[Array, "*b A U"]:
-        return self.utility.apply(params["utility"], sight.view, sight.attends, last_action, strategy)
+        masks = sight.attends[..., None, :, :]
+        return self.utilities_under(params, masks, sight, last_action, strategy)[..., 0, :, :]
+
+    def utilities_under(
+        self,
+        params: Params,
+        masks: Bool[Array, "*b G A E"],
+        sight: Sight,
+        last_action: Int[Array, "*b A"],
+        strategy: Strategy = None,
+    ) -> Float[Array, "*b G A U"]:
+        """The same if agents attended to other things."""
+        return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy)
 
     def mix(self, params: Params, chosen: Float[Array, "*b A"], sight: Sight) -> Float[Array, "*b V"]:
         """Outputs of the mixer; the head makes values of them."""
@@ -186,11 +198,10 @@ def td_loss(params: Params, networks: ActorNetworks, batch: ActorBatch, mixed: F
 
 
 def qmix_loss(
-    params: Params, networks: ActorNetworks, batch: ActorBatch, sight: Sight, strategy: Strategy = None
+    params: Params, networks: ActorNetworks, batch: ActorBatch, sight: Sight, chosen: Float[Array, "B A"]
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """The loss of attention QMIX."""
-    values = networks.utilities(params, sight, batch.last_action, strategy)
-    mixed = networks.mix(params, take(values, batch.action), sight)
+    """The loss of attention QMIX, from the utilities of the actions taken."""
+    mixed = networks.mix(params, chosen, sight)
     loss = td_loss(params, networks, batch, mixed)
     value = networks.head.value(params["head"], mixed)
     mean_value = jnp.sum(batch.counts * value) / jnp.maximum(jnp.sum(batch.counts), 1)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from alma.learning.qmix import ActorBatch, ActorNetworks, Params, Strategy, take, td_loss
+from alma.learning.qmix import ActorBatch, ActorNetworks, Params, td_loss
 from alma.networks.scope import Sight
 
 
@@ -26,14 +26,8 @@ def refil_loss(
     batch: ActorBatch,
     sight: Sight,
     groups: Bool[Array, "B 2 A E"],
-    strategy: Strategy = None,
+    chosen: Float[Array, "B 2 A"],
 ) -> Float[Array, ""]:
     """The TD error of values mixed from utilities within groups and across them, towards the same targets."""
-
-    def utilities(attends: Bool[Array, "B A E"]) -> Float[Array, "B A"]:
-        values = networks.utilities(params, sight._replace(attends=attends), batch.last_action, strategy)
-        return take(values, batch.action)
-
-    chosen = jax.vmap(utilities, in_axes=1, out_axes=1)(sight.attends[:, None] & groups)
     mixed = networks.mix_groups(params, chosen, sight, sight.relates[:, None] & groups)
     return td_loss(params, networks, batch, mixed)

@@ -1,4 +1,7 @@
-"""Trunks: features, relations and a mask in, one vector an agent out."""
+"""Trunks: features, relations and G masks in, one vector an agent and mask out.
+
+Most of the work is the same under all masks, and done once: agents that imagine to be in groups look several times.
+"""
 
 import flax.linen as nn
 import jax
@@ -52,20 +55,22 @@ class Attention(nn.Module):
     @nn.compact
     def __call__(
         self,
-        features: Float[Array, "*#b E F"],
-        relations: Float[Array, "*#b A E R"],
-        attends: Bool[Array, "*#b A E"],
-    ) -> Float[Array, "*#b A H"]:
-        inputs = nn.relu(nn.Dense(self.width)(features))
-        return MultiHead(self.width, self.heads)(inputs, attends, relations if self.use_relations else None)
+        features: Float[Array, "*b E F"],
+        relations: Float[Array, "*b A E R"],
+        attends: Bool[Array, "*b G A E"],
+    ) -> Float[Array, "*b G A H"]:
+        inputs = nn.relu(nn.Dense(self.width)(features))[..., None, :, :]
+        return MultiHead(self.width, self.heads)(
+            inputs, attends, relations[..., None, :, :, :] if self.use_relations else None
+        )
 
 
 class Pooling(nn.Module):
     """Next to an agent's own features: sums over the things it attends to, and over the team mates.
 
     Each is seen together with the agent's own features; things come with their relations to the agent, team mates
-    without. Only the first `things` an agent attends to are looked at (None: all): with as many as it can see nothing
-    is lost, and most pairs need never be computed. A row with nothing to attend to yields zeros.
+    without. Only the first `things` an agent attends to under any mask are looked at (None: all): with as many as it
+    can see nothing is lost, and most pairs need never be computed. A row with nothing to attend to yields zeros.
     """
 
     width: int
@@ -76,8 +81,8 @@ class Pooling(nn.Module):
         self,
         features: Float[Array, "*b E F"],
         relations: Float[Array, "*b A E R"],
-        attends: Bool[Array, "*b A E"],
-    ) -> Float[Array, "*b A H"]:
+        attends: Bool[Array, "*b G A E"],
+    ) -> Float[Array, "*b G A H"]:
         agents = attends.shape[-2]
         mine = features[..., :agents, :]
 
@@ -85,11 +90,14 @@ class Pooling(nn.Module):
             own = nn.Dense(self.width, use_bias=False, name=f"own_to_{name}")(mine)
             return nn.relu(nn.Dense(self.width, name=name)(others) + own[..., None, :])
 
+        def pool(found: Float[Array, "*b G A K"], codes: Float[Array, "*b A K H"]) -> Float[Array, "*b G A H"]:
+            return jnp.moveaxis(jnp.moveaxis(found, -3, -2) @ codes, -2, -3)
+
         found, things, near = self._gather(features, relations, attends)
-        of_things = jnp.sum(found[..., None] * pairs("thing", jnp.concatenate([things, near], axis=-1)), axis=-2)
-        of_mates = jnp.sum(attends[..., :agents, None] * pairs("mate", mine[..., None, :, :]), axis=-2)
+        of_things = pool(found, pairs("thing", jnp.concatenate([things, near], axis=-1)))
+        of_mates = pool(attends[..., :agents].astype(jnp.float32), pairs("mate", mine[..., None, :, :]))
         itself = jnp.diagonal(attends[..., :agents], axis1=-2, axis2=-1)[..., None]
-        own = itself * nn.relu(nn.Dense(self.width, name="own")(mine))
+        own = itself * nn.relu(nn.Dense(self.width, name="own")(mine))[..., None, :, :]
         normal = nn.LayerNorm(name="norm")(jnp.concatenate([own, of_things, of_mates], axis=-1))
         return jnp.where(jnp.any(attends, axis=-1, keepdims=True), nn.Dense(self.width, name="output")(normal), 0)
 
@@ -97,17 +105,17 @@ class Pooling(nn.Module):
         self,
         features: Float[Array, "*b E F"],
         relations: Float[Array, "*b A E R"],
-        attends: Bool[Array, "*b A E"],
-    ) -> tuple[Float[Array, "*b A K"], Float[Array, "*b A K F"], Float[Array, "*b A K R"]]:
-        """The things each agent looks at: whether there is one, its features and its relations."""
+        attends: Bool[Array, "*b G A E"],
+    ) -> tuple[Float[Array, "*b G A K"], Float[Array, "*b A K F"], Float[Array, "*b A K R"]]:
+        """The things each agent looks at: under which masks it does, their features and relations."""
         agents, entities = attends.shape[-2:]
-        found, near = attends[..., agents:].astype(jnp.float32), relations[..., agents:, :]
+        looked_at, near = attends[..., agents:].astype(jnp.float32), relations[..., agents:, :]
         things = features[..., None, agents:, :]
         if self.things is None or self.things >= entities - agents:
-            return found, jnp.broadcast_to(things, (*found.shape, things.shape[-1])), near
-        found, at = jax.lax.top_k(found, self.things)
+            return looked_at, jnp.broadcast_to(things, (*near.shape[:-1], things.shape[-1])), near
+        _, at = jax.lax.top_k(jnp.max(looked_at, axis=-3), self.things)
         return (
-            found,
+            jnp.take_along_axis(looked_at, at[..., None, :, :], axis=-1),
             jnp.take_along_axis(things, at[..., None], axis=-2),
             jnp.take_along_axis(near, at[..., None], axis=-2),
         )

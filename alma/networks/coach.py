@@ -50,7 +50,7 @@ class Coach(nn.Module):
 
     @nn.compact
     def __call__(self, view: View, attends: Bool[Array, "*b A E"]) -> Gaussian:
-        return _Advice(self.size)(self.trunk(view.entities, view.relations, attends))
+        return _Advice(self.size)(self.trunk(view.entities, view.relations, attends[..., None, :, :])[..., 0, :, :])
 
 
 class Recogniser(nn.Module):
@@ -63,4 +63,4 @@ class Recogniser(nn.Module):
     @nn.compact
     def __call__(self, view: View, attends: Bool[Array, "*b A E"], actions: Int[Array, "*b A"]) -> Gaussian:
         features = with_actions(view, actions, self.actions)
-        return _Advice(self.size)(self.trunk(features, view.relations, attends))
+        return _Advice(self.size)(self.trunk(features, view.relations, attends[..., None, :, :])[..., 0, :, :])

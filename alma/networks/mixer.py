@@ -65,7 +65,7 @@ class Qmix(Mixer):
 
         def hypernetwork(name: str, masks: Bool[Array, "*b G A E"]) -> Float[Array, "*b G A W"]:
             trunk = Attention(self.hyper_width, self.heads, self.use_relations, name=f"{name}_trunk")
-            attended = trunk(view.entities[..., None, :, :], view.relations[..., None, :, :, :], masks)
+            attended = trunk(view.entities, view.relations, masks)
             return nn.Dense(self.width, name=name)(attended)
 
         def mean_of_members(name: str) -> Float[Array, "*b K W"]:

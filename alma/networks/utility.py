@@ -10,7 +10,10 @@ from alma.task import View
 
 
 class Utility(nn.Module):
-    """Q^a for all agents: a trunk over entities, then two layers to the actions, and what targets add where asked."""
+    """Q^a for all agents: a trunk over entities, then two layers to the actions, and what targets add where asked.
+
+    It is given G masks at once: one as a rule, three where agents imagine to be in groups (REFIL).
+    """
 
     trunk: Attention | Pooling
     hidden: int
@@ -22,20 +25,20 @@ class Utility(nn.Module):
     def __call__(
         self,
         view: View,
-        attends: Bool[Array, "*b A E"],
+        attends: Bool[Array, "*b G A E"],
         last_action: Int[Array, "*b A"],
         strategy: Float[Array, "*b A H"] | None = None,
-    ) -> Float[Array, "*b A U"]:
+    ) -> Float[Array, "*b G A U"]:
         # What an agent did last is a feature of its own.
         features = with_actions(view, last_action, self.actions)
         hidden = nn.relu(self.trunk(features, view.relations, attends))
         hidden = nn.relu(nn.Dense(self.hidden)(hidden))
         if strategy is not None:
-            hidden += strategy
+            hidden += strategy[..., None, :, :]
         values = nn.Dense(self.actions)(hidden)
         if self.aim:
             values += Aim(self.aim)(hidden, features, view.relations, attends, view.target)
-        return jnp.where(view.present[..., : attends.shape[-2], None], values, 0)
+        return jnp.where(view.present[..., None, : attends.shape[-2], None], values, 0)
 
 
 class Aim(nn.Module):
@@ -50,16 +53,17 @@ class Aim(nn.Module):
     @nn.compact
     def __call__(
         self,
-        hidden: Float[Array, "*b A H"],
+        hidden: Float[Array, "*b G A H"],
         features: Float[Array, "*b E F"],
         relations: Float[Array, "*b A E R"],
-        attends: Bool[Array, "*b A E"],
+        attends: Bool[Array, "*b G A E"],
         target: Int[Array, "*b A U"],
-    ) -> Float[Array, "*b A U"]:
-        of_target = nn.Dense(self.width, use_bias=False)(features)[..., None, :, :]
-        of_pair = nn.Dense(self.width)(relations)
+    ) -> Float[Array, "*b G A U"]:
+        of_target = nn.Dense(self.width, use_bias=False)(features)[..., None, None, :, :]
+        of_pair = nn.Dense(self.width)(relations)[..., None, :, :, :]
         of_agent = nn.Dense(self.width, use_bias=False)(hidden)[..., None, :]
         worth = nn.Dense(1)(nn.relu(of_target + of_pair + of_agent))[..., 0]
+        target = target[..., None, :, :]
         found = jnp.take_along_axis(jnp.where(attends, worth, 0), jnp.maximum(target, 0), axis=-1)
         return jnp.where(target >= 0, found, 0)
 

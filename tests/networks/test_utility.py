@@ -1,6 +1,7 @@
 """Actors see their own subtask and nothing else."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -20,19 +21,23 @@ VIEW = replace(random_view(), target=jnp.asarray([[-1, 3, 6, 4], [-1, -1, 4, 3],
 
 
 @pytest.fixture(scope="module", params=["pooling", "pooling and aim", "attention", "attention without relations"])
-def utility(request):
+def network(request):
     trunks = {
         "pooling": Pooling(8, things=2),
         "pooling and aim": Pooling(8, things=2),
         "attention": Attention(8, heads=2),
         "attention without relations": Attention(8, heads=2, use_relations=False),
     }
-    network = Utility(trunks[request.param], 8, ACTIONS, aim=8 if "aim" in request.param else 0)
-    params = network.init(jax.random.key(0), VIEW, same_subtask(VIEW, ALLOCATION), LAST)
+    utility = Utility(trunks[request.param], 8, ACTIONS, aim=8 if "aim" in request.param else 0)
+    params = utility.init(jax.random.key(0), VIEW, same_subtask(VIEW, ALLOCATION)[None], LAST)
+    return partial(utility.apply, params)
 
+
+@pytest.fixture(scope="module")
+def utility(network):
     def values(view, allocation=ALLOCATION, last=LAST, mask=True):
         attends = same_subtask(view, allocation) if mask else view.visible & view.present
-        return np.asarray(network.apply(params, view, attends, last))
+        return np.asarray(network(view, attends[None], last)[0])
 
     return values
 
@@ -79,14 +84,22 @@ def test_an_agent_with_nothing_to_look_at_has_finite_values(utility):
     assert np.isfinite(utility(VIEW, jnp.asarray([NOBODY, 1, 0]))).all()
 
 
+def test_several_masks_at_once_are_each_mask_alone(network):
+    own = same_subtask(VIEW, ALLOCATION)
+    masks = jnp.stack([own, own & (jnp.arange(7) % 2 == 0), own & (jnp.arange(7) % 2 == 1), jnp.zeros_like(own)])
+    alone = jnp.concatenate([network(VIEW, mask[None], LAST) for mask in masks])
+    np.testing.assert_allclose(network(VIEW, masks, LAST), alone, atol=1e-6)
+    assert len({row.tobytes() for row in np.asarray(alone)[:, 0]}) == 4
+
+
 @pytest.fixture(scope="module")
 def aim():
     network = Aim(8)
-    hidden = jax.random.normal(jax.random.key(1), (3, 6))
+    hidden = jax.random.normal(jax.random.key(1), (1, 3, 6))
     everything = jnp.ones((3, 7), bool)
-    params = network.init(jax.random.key(0), hidden, VIEW.entities, VIEW.relations, everything, VIEW.target)
+    params = network.init(jax.random.key(0), hidden, VIEW.entities, VIEW.relations, everything[None], VIEW.target)
     return lambda attends=everything, target=VIEW.target: np.asarray(
-        network.apply(params, hidden, VIEW.entities, VIEW.relations, attends, target)
+        network.apply(params, hidden, VIEW.entities, VIEW.relations, attends[None], target)[0]
     )
 
 
