@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy  # and not its statistics, which it loads when they are asked for: that takes most of a second
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
-from scipy.stats import binomtest
 
 from alma.choice import choose_uniformly
 from alma.rollout import (
@@ -303,7 +303,7 @@ def summarise(results: Results) -> dict[str, Any]:
 
 def success_rate(success: Bool[np.ndarray, "N"]) -> dict[str, Any]:
     """A success rate with its 95 % Wilson interval."""
-    test = binomtest(int(np.sum(success)), len(success))
+    test = scipy.stats.binomtest(int(np.sum(success)), len(success))
     interval = test.proportion_ci(confidence_level=0.95, method="wilson")
     return {
         "episodes": len(success),

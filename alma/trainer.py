@@ -96,7 +96,7 @@ class Trainer:
 
     @cached_property
     def views(self) -> Callable[[Any], View]:
-        return jax.vmap(self.task.view)
+        return jax.jit(jax.vmap(self.task.view))  # so that it is traced once, however often it is used
 
     # ---- beginning
 
@@ -273,6 +273,7 @@ class Trainer:
 
     # ---- learning
 
+    @partial(jax.jit, static_argnums=0)
     def update(self, state: TrainState) -> tuple[TrainState, Figures]:
         """One update of each level."""
         key, actor_key, allocator_key = jax.random.split(state.key, 3)

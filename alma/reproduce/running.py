@@ -18,10 +18,10 @@ from alma.reproduce.figures import Arm, Figure
 from alma.run import Interrupted, RunFolder, TrainingFailed, stop_on_signal
 
 MINUTES_PER_MILLION = {
-    ("save-the-city", "fast"): 2.4,
-    ("starcraft", "fast"): 14.4,
-    ("save-the-city", "paper"): 300.0,
-    ("starcraft", "paper"): 600.0,
+    ("save-the-city", "fast"): 2.6,
+    ("starcraft", "fast"): 12.4,
+    ("save-the-city", "paper"): 377.0,
+    ("starcraft", "paper"): 750.0,
 }
 """Of training with ALMA, on 2 cores with nothing else to do. `paper` on starcraft is a guess."""
 RELATIVE_COST = {"alma": 1.0, "alma-no-mask": 1.6, "copa": 1.6, "flat": 0.8, "heuristic": 0.5, "random": 0.5}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from jaxtyping import Float
-from scipy import stats
 
 RESAMPLES = 5_000
 LEVEL = 0.95
@@ -62,14 +62,14 @@ def probability_of_improvement(ours: Float[np.ndarray, "N"], theirs: Float[np.nd
     value = float(statistic(ours, theirs))
     if min(len(ours), len(theirs)) < 2:
         return Estimate(value)
-    return _interval(value, stats.bootstrap((ours, theirs), statistic, **_OPTIONS))
+    return _interval(value, scipy.stats.bootstrap((ours, theirs), statistic, **_OPTIONS))
 
 
 def _bootstrap(scores: Float[np.ndarray, "N"], statistic: Callable[..., Any]) -> Estimate:
     value = float(statistic(scores))
     if len(scores) < 2:
         return Estimate(value)
-    return _interval(value, stats.bootstrap((scores,), statistic, **_OPTIONS))
+    return _interval(value, scipy.stats.bootstrap((scores,), statistic, **_OPTIONS))
 
 
 _OPTIONS: dict[str, Any] = {

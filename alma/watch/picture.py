@@ -124,8 +124,9 @@ class MapPicture:
         for thing, subtask in ours:
             members = [other.at for other, belongs in others if belongs == subtask != NOBODY]
             self._draw_link(thing, members, colour_of(subtask))
+        active = np.asarray(self.recording.moments.view.active)[self.step]
         for thing, subtask in others:
-            self._draw_thing(thing, subtask, "white")
+            self._draw_thing(thing, subtask, "white", over=bool(subtask != NOBODY and not active[subtask]))
         self._draw_lines()
         for thing, subtask in ours:
             self._draw_thing(thing, subtask, INK)
@@ -159,10 +160,10 @@ class MapPicture:
             if start is not None and end is not None:
                 self.canvas.line([self.at(start.at), self.at(end.at)], STROKES[line.kind], 2)
 
-    def _draw_thing(self, thing: Thing, subtask: int, edge: str) -> None:
+    def _draw_thing(self, thing: Thing, subtask: int, edge: str, over: bool = False) -> None:
+        """An entity; with a faint body if its subtask is over."""
         canvas, (x, y) = self.canvas, self.at(thing.at)
         radius = max(thing.radius * self.scale, 8)
-        over = bool(thing.icons.get("tick") or thing.icons.get("cross"))
         colour = OVER if over else colour_of(subtask)
         canvas.shape(thing.shape, (x, y), radius, colour, colour_of(subtask) if over else edge)
         if not over:
