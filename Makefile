@@ -42,5 +42,5 @@ lock:
 		--output-file requirements.lock pyproject.toml requirements.build
 	rm -rf .venv-lock
 
-clean:
-	rm -rf .venv .venv-lock runs demo
+clean:  # what can be made again; runs are kept
+	rm -rf .venv .venv-lock demo

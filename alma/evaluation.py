@@ -185,7 +185,7 @@ def decide(players: Players, episodes: Episode, view: View) -> Episode:
 def observe(episode: Episode, before: Allocation, view: View) -> Episode:
     """Take down what an allocation does."""
     allocation = episode.allocation
-    torn_away = (allocation != before) & view.active[before] & (before != NOBODY)
+    torn_away = (allocation != before) & view.active[before] & (before != NOBODY) & (allocation != NOBODY)
     attended = jnp.any(allocation[:, None] == jnp.arange(view.active.shape[0]), axis=0)
     return replace(
         episode,

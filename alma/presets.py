@@ -349,7 +349,7 @@ IMAGINATION = 0.5
 
 
 def preset(name: str, task: str = "") -> TrainingOptions:
-    """A set of hyperparameters, as the paper changed it for a task where it did."""
+    """A set of hyperparameters, as it is changed for a task: by the paper, or by us."""
     if name not in PRESETS:
         raise ValueError(f"unknown preset {name!r}: choose from {', '.join(PRESETS)}")
     return FOR_TASKS[task](name) if task in FOR_TASKS else PRESETS[name]

@@ -96,8 +96,8 @@ def only_where(
 ) -> Any:
     """Apply a function of (portion, rows) where it is due, and give other rows `otherwise`.
 
-    Decisions are due in about a quarter of all environments: computing only those, portion by portion, saves most
-    of the cost of allocation.
+    Decisions are due in a quarter to a third of all environments: computing only those, portion by portion, saves
+    most of the cost of allocation.
     """
     count = due.shape[0]
     room = max(1, count // 4)

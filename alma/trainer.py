@@ -57,6 +57,10 @@ class Play:
     """False before an episode's first decision."""
 
 
+MOST = 128
+"""Numbers from 0 that replay can keep: a byte each, with one for nobody."""
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
@@ -85,6 +89,11 @@ class Trainer:
     task: Task
     options: TrainingOptions
     method: str = "alma"
+
+    def __post_init__(self) -> None:
+        for what, count in (("subtasks", self.task.spec.subtasks), ("actions", len(self.task.spec.actions))):
+            if count > MOST:
+                raise ValueError(f"replay has room for the numbers of {MOST} {what}, and the task has {count}")
 
     @cached_property
     def actors(self) -> Actors:

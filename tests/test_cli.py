@@ -7,13 +7,14 @@ import pytest
 from doors import SMALL
 
 from alma.cli import main
-from alma.commands import bench, watch
+from alma.commands import bench, train, watch
 from alma.commands.arguments import parse_seeds
-from alma.commands.train import Train
+from alma.commands.train import Train, preset_of
 from alma.configuration import RunConfig
 from alma.methods import METHODS
 from alma.policy import LearnedPolicy
-from alma.presets import PAPER
+from alma.presets import FAST, PAPER, preset
+from alma.run import RunFolder
 
 
 def run(*arguments):
@@ -151,6 +152,31 @@ def test_actors_are_chosen_by_name(monkeypatch, tmp_path):
     ]
     assert [config.options.actors.imagination for _, config in seen] == [0.5, 0.5, 0]
     assert [config.options.allocator.period for _, config in seen] == [5, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["starcraft"], preset("fast", "starcraft")),
+        (["--quiet", "starcraft", "--preset", "paper"], preset("paper", "starcraft")),
+        (["--preset=tiny", "starcraft"], preset("tiny", "starcraft")),
+        (["save-the-city", "--out", "starcraft"], preset("fast")),
+        (["--preset", "unheard-of", "save-the-city"], preset("fast")),
+    ],
+)
+def test_flags_start_from_the_preset_of_the_task(arguments, expected):
+    assert preset_of(["train", *arguments]) == expected
+
+
+def test_a_run_may_go_on_for_any_number_of_steps(monkeypatch, tmp_path):
+    """Also for as many as the preset has, and in a folder that is called like a task."""
+    asked = []
+    monkeypatch.setattr(train, "extend", lambda folder, config, steps: asked.append((folder.path.name, steps)))
+    monkeypatch.setattr(RunFolder, "read_config", lambda folder: None)
+    monkeypatch.setattr(Train, "_train", lambda *_: None)
+    run("train", "--resume", tmp_path / "starcraft", "--steps", FAST.steps)
+    run("train", "--resume", tmp_path / "starcraft", "--quiet")
+    assert asked == [("starcraft", FAST.steps)]
 
 
 def test_help_shows_every_hyperparameter(capsys):

@@ -1,11 +1,14 @@
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import alma
+from alma import NOBODY
 from alma.allocation import allocator_by_name
-from alma.evaluation import Players, Results, play_episodes, policy_by_name, success_rate, summarise
+from alma.evaluation import Players, Results, begin, observe, play_episodes, policy_by_name, success_rate, summarise
 from alma.rollout import Situation
 from alma.watch.record import record
 
@@ -116,3 +119,16 @@ def test_wilson_interval():
 def test_impossible_requests_are_refused(make_error, message):
     with pytest.raises(ValueError, match=message):
         make_error()
+
+
+def test_who_is_gone_was_not_sent_elsewhere():
+    """Of three agents one is sent from an active subtask, one from a finished one, and one has died."""
+    recorded = record(TASK, SCRIPTED)[0]
+    view = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), recorded.moments.view)
+    agents, active = view.visible.shape[0], view.active
+    before = jnp.full(agents, NOBODY).at[:3].set(jnp.asarray([0, 1, 2]))
+    after = jnp.full(agents, NOBODY).at[:2].set(jnp.asarray([2, 2]))
+    view = replace(view, active=active.at[:3].set(jnp.asarray([True, False, True])))
+    episode = begin(TASK, SCRIPTED, jax.random.key(0))
+    observed = observe(replace(episode, allocation=after), before, view)
+    assert float(observed.switches) == 1

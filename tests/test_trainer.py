@@ -20,6 +20,7 @@ from alma.presets import (
     TrainingOptions,
 )
 from alma.rollout import only_where
+from alma.tasks.save_the_city import SaveTheCity
 from alma.trainer import Trainer
 
 TINY = TrainingOptions(
@@ -61,6 +62,16 @@ def played(trainer, begun):
         return after, (state.play, after.play, figures)
 
     return jax.device_get(jax.jit(partial(jax.lax.scan, body, length=60))(copy(begun)))
+
+
+def test_tasks_too_large_for_replay_are_refused():
+    class Large(SaveTheCity):
+        @property
+        def spec(self):
+            return replace(super().spec, subtasks=129)
+
+    with pytest.raises(ValueError, match="numbers of 128 subtasks, and the task has 129"):
+        Trainer(Large(), TINY)
 
 
 def test_allocations_change_at_decision_points_only(played):

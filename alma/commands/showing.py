@@ -46,7 +46,11 @@ def summary_table(summary: dict[str, Any]) -> Table:
     for name, row in rows.items():
         low, high = row["interval"]
         table.add_row(name, str(row["episodes"]), f"{row['success_rate']:.1%}", f"{low:.1%} - {high:.1%}")
-    table.caption = f"mean return {summary['mean_return']:.2f}, mean length {summary['mean_length']:.1f}"
+    table.caption = (
+        f"mean return {summary['mean_return']:.2f}, mean length {summary['mean_length']:.1f}, "
+        f"switches per agent and step {summary['switches_per_step']:.3f}, "
+        f"unattended subtasks {summary['unattended_subtasks']:.2f}"
+    )
     return table
 
 

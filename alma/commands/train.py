@@ -1,6 +1,7 @@
 """`alma train`: a run, or several, each in a folder of its own."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,6 +13,9 @@ from alma.configuration import RunConfig
 from alma.presets import FAST, FOR_TASKS, PRESETS, TrainingOptions, preset, with_actors
 from alma.report.progress import make_display
 from alma.run import Run, RunFolder, extend
+
+KEPT = replace(FAST, steps=1)
+"""Where flags start from with --resume: no run is meant to have one step, so that any number given is noticed."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Train:
     """The run's folder; runs/TASK-METHOD-PRESET-SEED if not given (ACTORS follow METHOD where those are given). With
     several seeds, `-SEED` is added."""
     resume: Path | None = None
-    """Go on with the run of this folder; only --steps may be given besides, to train for longer."""
+    """Go on with the run of this folder; --steps may be given besides, to train for longer."""
     force: bool = False
     """Delete what an earlier run left in the folder."""
     quiet: bool = False
@@ -72,14 +76,14 @@ class Train:
 
     def _resume(self, path: Path) -> None:
         given = replace(self, resume=None, quiet=False, wandb=False, options=FAST)
-        only_steps = replace(FAST, steps=self.options.steps) == self.options
-        if given != Train() or not only_steps:
+        if given != Train() or replace(KEPT, steps=self.options.steps) != self.options:
             raise ValueError(
-                "a resumed run keeps its configuration: give only --steps with --resume, to go on for longer"
+                "a resumed run keeps its configuration: give only --steps with --resume, to go on for longer "
+                "(and --quiet or --wandb)"
             )
         folder = RunFolder(path)
         config = folder.read_config()
-        if self.options.steps != FAST.steps:
+        if self.options.steps != KEPT.steps:
             config = extend(folder, config, self.options.steps)
         self._train(folder, config)
 
@@ -92,12 +96,19 @@ class Train:
         console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
 
 
+SWITCHES = ("--force", "--quiet", "--wandb")
+"""Flags without a value: what follows them may be the task."""
+
+
 def preset_of(arguments: list[str]) -> TrainingOptions:
     """The preset that is asked for, so that the other flags start from it and --help shows its values."""
-    task = next((argument for argument in arguments if argument in FOR_TASKS), "")
-    for position, argument in enumerate(arguments):
+    task, chosen = "", "fast"
+    for before, argument in pairwise(["", *arguments, ""]):
         name, _, value = argument.partition("=")
-        if name == "--preset":
-            value = value or next(iter(arguments[position + 1 :]), "")
-            return preset(value if value in PRESETS else "fast", task)
-    return preset("fast", task)
+        if name == "--resume":
+            return KEPT
+        if before == "--preset" or (name == "--preset" and value):
+            chosen = value or argument
+        elif argument in FOR_TASKS and (not before.startswith("--") or "=" in before or before in SWITCHES):
+            task = argument
+    return preset(chosen if chosen in PRESETS else "fast", task)

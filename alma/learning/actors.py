@@ -160,9 +160,8 @@ class Actors:
         look_key, group_key = jax.random.split(key)
         sight = self.networks.look(look_key, batch.view, batch.allocation)
         share, masks = self.options.imagination, sight.attends[:, None]
-        groups = self._groups(group_key, masks)
-        if share:
-            masks = jnp.concatenate([masks, masks & groups], axis=1)
+        groups = self._groups(group_key, masks) if share else masks[:, :0]
+        masks = jnp.concatenate([masks, masks & groups], axis=1)
         values = self.networks.utilities_under(params, masks, sight, batch.last_action, strategy)
         chosen = take(values, jnp.broadcast_to(batch.action[:, None], values.shape[:-1]))
         loss, figures = qmix_loss(params, self.networks, batch, sight, chosen[:, 0])

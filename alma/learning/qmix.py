@@ -66,7 +66,7 @@ class ActorNetworks:
         last_action: Int[Array, "*b A"],
         strategy: Strategy = None,
     ) -> Float[Array, "*b G A U"]:
-        """The same if agents attended to other things."""
+        """Utilities under each of G masks: if agents attended to this, or to that."""
         return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy)
 
     def mix(self, params: Params, chosen: Float[Array, "*b A"], sight: Sight) -> Float[Array, "*b V"]:

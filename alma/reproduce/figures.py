@@ -210,7 +210,7 @@ DEPARTURES: Mapping[str, Mapping[str, Any]] = {
     "live networks play": {"play": "live"},
     "random actions for one step only": {"exploration.persistence": 0.0},
 }
-"""What `fast` does otherwise than the paper, undone one by one."""
+"""What `fast` does otherwise than the paper, undone one by one; and rewards on another scale, which was tried."""
 _ABLATIONS = (
     *(Arm(SAVE_THE_CITY, "alma", label, changes) for label, changes in DEPARTURES.items()),
     *arms_of(SAVE_THE_CITY, "alma-no-mask"),

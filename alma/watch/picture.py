@@ -161,14 +161,14 @@ class MapPicture:
                 self.canvas.line([self.at(start.at), self.at(end.at)], STROKES[line.kind], 2)
 
     def _draw_thing(self, thing: Thing, subtask: int, edge: str, over: bool = False) -> None:
-        """An entity; with a faint body if its subtask is over."""
+        """An entity; with a faint body if its subtask is not active."""
         canvas, (x, y) = self.canvas, self.at(thing.at)
         radius = max(thing.radius * self.scale, 8)
         colour = OVER if over else colour_of(subtask)
         canvas.shape(thing.shape, (x, y), radius, colour, colour_of(subtask) if over else edge)
-        if not over:
+        if not (thing.icons.get("tick") or thing.icons.get("cross")):
             letter = thing.letter or ("" if subtask == NOBODY else str(subtask))
-            canvas.text((x, y), letter, max(9, round(0.9 * radius)), ink_on(colour), "mm")
+            canvas.text((x, y), letter, max(9, round(0.9 * radius)), INK if over else ink_on(colour), "mm")
         self._draw_icons(thing, x, y, radius)
         bars = [(share, BARS[name]) for name, share in thing.bars.items() if name in BARS]
         for row, (share, bar) in enumerate(bars):

@@ -251,7 +251,7 @@ def reckon(rules: Rules, before: State, after: State, began: Result, ended: Resu
 def change_minds(rules: Rules, key: PRNGKeyArray, state: State, stands: Result) -> State:
     """Armies whose time is up go from retreat to attack, or back; those without fighters stay at home."""
     due = (state.timer <= 0) & state.exists
-    low, high = rules.dwell
+    low, high = rules.dwell_range
     drawn = jax.random.randint(key, due.shape, low, high + 1)
     attacking = jnp.where(due, ~state.attacking, state.attacking) & ~stands.beaten
     switched = attacking != state.attacking

@@ -37,8 +37,8 @@ class Rules:
     """1: armies come from all sides; 0: all from one. A pair: drawn between the two, for every army."""
     fighters: int | tuple[int, int] | None = None
     """Units with a weapon on our side: a number, or the fewest and the most. By default 3 to 8 (`mmm`: 3 to 6)."""
-    medivacs: tuple[int, int] = (0, 2)
-    """The fewest and the most Medivacs, where the pool has them."""
+    medivacs: int | tuple[int, int] = (0, 2)
+    """The fewest and the most Medivacs, or a number, where the pool has them."""
     team_seed: int = 0
     """Decides which unit the enemy has more, for each team, at a disadvantage."""
 
@@ -50,8 +50,8 @@ class Rules:
     max_army_size: int = 4
     first_attack: int = 20
     """Armies first attack within so many steps; one at once."""
-    dwell: tuple[int, int] = (11, 20)
-    """An army attacks, or retreats, for so many steps (fewest, most)."""
+    dwell: int | tuple[int, int] = (11, 20)
+    """An army attacks, or retreats, for so many steps: a number, or the fewest and the most."""
     order_distance: float = 2.0
     """How far away a move is ordered."""
     order_range: float = 6.0
@@ -87,11 +87,15 @@ class Rules:
     def fighter_range(self) -> tuple[int, int]:
         if self.fighters is None:
             return (3, 6) if self.units == "mmm" else (3, 8)
-        return self.fighters if isinstance(self.fighters, tuple) else (self.fighters, self.fighters)
+        return _pair(self.fighters)
 
     @property
     def medivac_range(self) -> tuple[int, int]:
-        return self.medivacs if "medivac" in self.types else (0, 0)
+        return _pair(self.medivacs) if "medivac" in self.types else (0, 0)
+
+    @property
+    def dwell_range(self) -> tuple[int, int]:
+        return _pair(self.dwell)
 
     @property
     def more(self) -> int:
@@ -179,3 +183,8 @@ class Rules:
             raise ValueError(f"max_steps must be a whole number from 1 to 32000, not {self.max_steps!r}")
         if self.max_armies < 2 or self.max_army_size < 1 or not 1 <= self.first_attack <= 100:
             raise ValueError("max_armies must be at least 2, max_army_size at least 1, first_attack from 1 to 100")
+
+
+def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
+    """The fewest and the most, where a number stands for both."""
+    return value if isinstance(value, tuple) else (value, value)

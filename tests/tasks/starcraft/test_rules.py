@@ -44,6 +44,8 @@ def test_pools_of_ones_own():
     assert len(rules.teams) == 3 + 4
     assert rules.reward_scale == pytest.approx(20 / (3 * 55 + 200))
     assert Rules(units="marine+medivac", fighters=4, medivacs=(1, 1)).teams.tolist() == [[4, 1]]
+    assert Rules(units="marine+medivac", fighters=4, medivacs=1, dwell=7).teams.tolist() == [[4, 1]]
+    assert Rules(dwell=7).dwell_range == (7, 7)
 
 
 @pytest.mark.parametrize(
