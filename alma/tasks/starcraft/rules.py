@@ -64,8 +64,8 @@ class Rules:
     win_reward: float = 200.0
     """For victory, and for an army beaten in its own reward."""
     heal_bonus: float = 4.0
-    """At a disadvantage: what a beaten army gives back to those near its start, as a multiple of the share that the
-    enemy has more."""
+    """At a disadvantage: what a beaten army gives back to those who were nearer to its start than to any other's, as a
+    multiple of the share that the enemy has more."""
 
     def __post_init__(self) -> None:
         for name in ("spread", "fighters", "medivacs", "dwell"):
