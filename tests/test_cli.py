@@ -14,6 +14,7 @@ from alma.configuration import RunConfig
 from alma.methods import METHODS
 from alma.policy import LearnedPolicy
 from alma.presets import FAST, PAPER, preset
+from alma.reproduce.running import MINUTES_PER_MILLION
 from alma.run import RunFolder
 
 
@@ -197,12 +198,14 @@ def test_benchmarks_print_one_json_object(capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out) == {"preset": "paper", "method": "heuristic"}
 
 
-def test_reproduce_says_what_it_would_run(capsys, tmp_path):
+def test_reproduce_says_what_it_would_run(capsys, monkeypatch, tmp_path):
+    monkeypatch.setitem(MINUTES_PER_MILLION, ("starcraft", "fast"), 10.0)
     run("reproduce", "spread", "--seeds", "0", "--dry-run", "--out", tmp_path)
     printed = capsys.readouterr().out
     assert "sz-disadvantage_alma_fast_0" in printed
     assert "sz-disadvantage_flat_fast_0" in printed
-    assert "about 55 min on 2 cores" in " ".join(printed.split())  # 30 minutes for ALMA, 25 for flat
+    # Two million steps, and a minute and a half besides: 21.5 minutes for ALMA, 17.5 for flat.
+    assert "about 39 min on 2 cores" in " ".join(printed.split())
     assert not any(tmp_path.iterdir())
 
 
