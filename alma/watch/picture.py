@@ -126,7 +126,7 @@ class MapPicture:
             self._draw_link(thing, members, colour_of(subtask))
         active = np.asarray(self.recording.moments.view.active)[self.step]
         for thing, subtask in others:
-            self._draw_thing(thing, subtask, "white", over=bool(subtask != NOBODY and not active[subtask]))
+            self._draw_thing(thing, subtask, "white", faint=bool(subtask != NOBODY and not active[subtask]))
         self._draw_lines()
         for thing, subtask in ours:
             self._draw_thing(thing, subtask, INK)
@@ -160,15 +160,15 @@ class MapPicture:
             if start is not None and end is not None:
                 self.canvas.line([self.at(start.at), self.at(end.at)], STROKES[line.kind], 2)
 
-    def _draw_thing(self, thing: Thing, subtask: int, edge: str, over: bool = False) -> None:
+    def _draw_thing(self, thing: Thing, subtask: int, edge: str, faint: bool = False) -> None:
         """An entity; with a faint body if its subtask is not active."""
         canvas, (x, y) = self.canvas, self.at(thing.at)
         radius = max(thing.radius * self.scale, 8)
-        colour = OVER if over else colour_of(subtask)
-        canvas.shape(thing.shape, (x, y), radius, colour, colour_of(subtask) if over else edge)
+        colour = OVER if faint else colour_of(subtask)
+        canvas.shape(thing.shape, (x, y), radius, colour, colour_of(subtask) if faint else edge)
         if not (thing.icons.get("tick") or thing.icons.get("cross")):
             letter = thing.letter or ("" if subtask == NOBODY else str(subtask))
-            canvas.text((x, y), letter, max(9, round(0.9 * radius)), INK if over else ink_on(colour), "mm")
+            canvas.text((x, y), letter, max(9, round(0.9 * radius)), INK if faint else ink_on(colour), "mm")
         self._draw_icons(thing, x, y, radius)
         bars = [(share, BARS[name]) for name, share in thing.bars.items() if name in BARS]
         for row, (share, bar) in enumerate(bars):
