@@ -47,7 +47,7 @@ class Reproduce:
     """Write tables and data, but no pictures."""
 
     def run(self) -> None:
-        figures = [figure.only(self.methods, self.settings) for figure in find_figures(self.figure)]
+        figures = find_figures(self.figure, self.methods, self.settings)
         seeds = None if self.seeds is None else tuple(parse_seeds(self.seeds))
         budget = Budget(self.preset, seeds, self.steps)
         runs = plan(figures, budget, self.out)

@@ -100,6 +100,8 @@ class Figure:
     axis: str = ""
     """What a sweep goes over."""
     logarithmic: bool = False
+    reference: str = "ALMA"
+    """The label that others are compared with."""
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -110,15 +112,6 @@ class Figure:
 
     def only(self, methods: tuple[str, ...], settings: tuple[str, ...]) -> "Figure":
         """The part with these methods and settings; everything where none are named."""
-        for what, asked, known in (
-            ("methods", methods, {arm.method for arm in self.arms}),
-            ("settings", settings, {arm.setting.name for arm in self.arms}),
-        ):
-            if unknown := set(asked) - known:
-                raise ValueError(
-                    f"the figure {self.name} has no {what} {', '.join(sorted(unknown))}: "
-                    f"choose from {', '.join(sorted(known))}"
-                )
 
         def wanted(arm: Arm | str | None) -> bool:
             if not isinstance(arm, Arm):
@@ -250,6 +243,7 @@ FIGURES = {
                 )
             ),
             seeds=2,
+            reference="ALMA, trained together",
         ),
         Figure(
             "robustness",
@@ -260,15 +254,28 @@ FIGURES = {
             axis="value",
             logarithmic=True,
         ),
-        Figure("ablations", "What each choice of preset fast buys", "bars", plays_of(_ABLATIONS), seeds=2),
+        Figure(
+            "ablations", "What each choice of preset fast buys", "bars", plays_of(_ABLATIONS), seeds=2, reference="fast"
+        ),
     )
 }
 
 
-def find_figures(name: str) -> list[Figure]:
-    """One figure by name, or `all` of them."""
-    if name == "all":
-        return list(FIGURES.values())
-    if name not in FIGURES:
+def find_figures(name: str, methods: tuple[str, ...] = (), settings: tuple[str, ...] = ()) -> list[Figure]:
+    """One figure by name, or `all` of them; only the parts with these methods and settings, where any are named."""
+    if name != "all" and name not in FIGURES:
         raise ValueError(f"unknown figure {name!r}: choose from {', '.join(FIGURES)}, all")
-    return [FIGURES[name]]
+    figures = list(FIGURES.values()) if name == "all" else [FIGURES[name]]
+    arms = [arm for figure in figures for arm in figure.arms]
+    for what, asked, known in (
+        ("methods", methods, {arm.method for arm in arms}),
+        ("settings", settings, {arm.setting.name for arm in arms}),
+    ):
+        if unknown := set(asked) - known:
+            raise ValueError(
+                f"there are no {what} {', '.join(sorted(unknown))} in {name}: choose from {', '.join(sorted(known))}"
+            )
+    parts = [part for figure in figures if (part := figure.only(methods, settings)).plays]
+    if not parts:
+        raise ValueError(f"nothing in {name} has both the methods {', '.join(methods)} and {', '.join(settings)}")
+    return parts

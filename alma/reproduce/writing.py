@@ -16,9 +16,6 @@ from alma.reproduce.scores import EPISODES, CurvePoint, Score
 from alma.reproduce.statistics import Estimate, final_score, probability_of_improvement
 from alma.run import write_json
 
-REFERENCE = "ALMA"
-"""Whom others are compared with."""
-
 
 @dataclass(frozen=True)
 class Row:
@@ -34,16 +31,16 @@ class Row:
     solved: Estimate
     mean_return: float
     improvement: Estimate | None
-    """How likely ALMA does better; None for ALMA itself, and where it was not run."""
+    """How likely the figure's reference does better; None for itself, and where it was not run."""
 
 
-def rows_of(scores: list[Score]) -> list[Row]:
+def rows_of(scores: list[Score], reference: str) -> list[Row]:
     """The final performance of everything, in the order of the figure."""
     rows = []
     points = dict.fromkeys((score.play.panel, score.play.label, score.play.at) for score in scores)
     for panel, label, at in points:
         here = [score for score in scores if score.play.panel == panel and score.play.at == at]
-        ours, theirs = rates(here, REFERENCE), rates(here, label)
+        ours, theirs = rates(here, reference), rates(here, label)
         mine = [score for score in here if score.play.label == label]
         rows.append(
             Row(
@@ -55,7 +52,7 @@ def rows_of(scores: list[Score]) -> list[Row]:
                 float(np.mean([score.run["training_minutes"] for score in mine])),
                 final_score(theirs),
                 float(np.mean([score.summary["mean_return"] for score in mine])),
-                probability_of_improvement(ours, theirs) if len(ours) and label != REFERENCE else None,
+                probability_of_improvement(ours, theirs) if len(ours) and label != reference else None,
             )
         )
     return rows
@@ -67,7 +64,7 @@ def write_figure(
     """Write all files of a figure into a folder of its own."""
     folder = out / figure.name
     folder.mkdir(parents=True, exist_ok=True)
-    rows = rows_of(scores)
+    rows = rows_of(scores, figure.reference)
     write_json(folder / "summary.json", summary_of(figure, budget, scores, rows))
     write_json(folder / "marl_eval.json", marl_eval(scores, curves))
     write_csv(folder / "scores.csv", [score_record(score) for score in scores])
@@ -86,6 +83,7 @@ def summary_of(figure: Figure, budget: Budget, scores: list[Score], rows: list[R
         "figure": figure.name,
         "preset": budget.preset,
         "episodes": EPISODES,
+        "compared_with": figure.reference,
         "runs": len(runs),
         "training_hours": round(sum(runs.values()) / 60, 2),
         "missing": missing(figure, budget, scores),
@@ -193,7 +191,8 @@ def table(figure: Figure, budget: Budget, rows: list[Row]) -> str:
     for panel in dict.fromkeys(row.panel for row in rows):
         here = [row for row in rows if row.panel == panel]
         swept = any(row.at is not None for row in here)
-        head = ["", *(["at"] if swept else []), "seeds", "steps", "minutes", "solved", "return", "ALMA better"]
+        columns = ("seeds", "steps", "minutes", "solved", "return", f"{figure.reference} better")
+        head = ["", *(["at"] if swept else []), *columns]
         lines += ["", f"## {panel}", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
         for row in here:
             cells = [

@@ -48,11 +48,27 @@ def test_a_part_of_a_figure_keeps_what_was_asked_for():
 
 @pytest.mark.parametrize(
     ("methods", "settings", "message"),
-    [(("qmix",), (), "no methods qmix: choose from alma"), ((), ("sz",), "no settings sz: choose from .*sz-symmetric")],
+    [
+        (("qmix",), (), "no methods qmix in starcraft: choose from alma"),
+        ((), ("sz",), "no settings sz in starcraft: choose from .*sz-symmetric"),
+    ],
 )
 def test_unknown_parts_are_named(methods, settings, message):
     with pytest.raises(ValueError, match=message):
-        FIGURES["starcraft"].only(methods, settings)
+        find_figures("starcraft", methods, settings)
+
+
+def test_parts_of_all_figures_leave_out_those_without():
+    figures = find_figures("all", ("heuristic:matching",), ("sz-disadvantage",))
+    assert [figure.name for figure in figures] == ["starcraft", "transplant"]
+    with pytest.raises(ValueError, match="nothing in all has both the methods random and sz-symmetric"):
+        find_figures("all", ("random",), ("sz-symmetric",))
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
+def test_figures_compare_with_something_that_they_show(figure):
+    for panel in {play.panel for play in figure.plays}:
+        assert figure.reference in {play.label for play in figure.plays if play.panel == panel}
 
 
 def test_figures_are_found_by_name():

@@ -108,11 +108,12 @@ def made_up(label, seed, rate):
     return Score(play, seed, run, {"success_rate": rate, "mean_return": 2 * rate, "episodes": EPISODES})
 
 
-def test_rows_compare_with_alma():
-    rows = rows_of(
-        [made_up("ALMA", seed, rate) for seed, rate in enumerate((0.6, 0.8))]
-        + [made_up("heuristic", seed, rate) for seed, rate in enumerate((0.5, 0.7))]
-    )
+def test_rows_compare_with_the_reference():
+    scores = [
+        *(made_up("ALMA", seed, rate) for seed, rate in enumerate((0.6, 0.8))),
+        *(made_up("heuristic", seed, rate) for seed, rate in enumerate((0.5, 0.7))),
+    ]
+    rows = rows_of(scores, "ALMA")
     ours, theirs = rows
     assert ours.improvement is None
     assert ours.solved.value == pytest.approx(0.7)
@@ -120,6 +121,8 @@ def test_rows_compare_with_alma():
     assert theirs.improvement.value == pytest.approx(0.75)
     text = table(FIGURE, BUDGET, rows)
     assert "| heuristic | 2 | 1.0M | 2.0 | 0.600 (0.500 - 0.700) | 1.20 | 0.75 |" in text
+    assert "| ALMA better |" in text
+    assert rows_of(scores, "heuristic")[0].improvement.value == pytest.approx(0.25)
 
 
 def test_the_layout_of_marl_eval(trained, scores):
