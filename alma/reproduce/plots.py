@@ -54,23 +54,32 @@ def draw(figure: Figure, scores: list[Score], curves: list[CurvePoint], path: Pa
     with _canvas(figure.title, count, wide, height) as (picture, axes):
         for number, panel in enumerate(panels):
             here = [score for score in scores if score.play.panel == panel]
+            title = "" if panels == [figure.title] else panel
             if figure.kind == "curves":
                 points = [point for point in curves if point.play.panel == panel]
                 pair = axes[2 * number : 2 * number + 2]
                 for axis, (measure, name) in zip(pair, MEASURES.items(), strict=True):
                     draw_curves(axis, points, measure)
-                    axis.set(title=panel, ylabel=name)
+                    axis.set(title=title, ylabel=name)
                 pair[0].set_ylim(-0.02, 1.02)
             elif figure.kind == "sweep":
                 draw_sweep(axes[number], figure, here)
-                axes[number].set_title(panel)
+                axes[number].set_title(title)
             else:
                 draw_bars(axes[number], here)
-                axes[number].set_title(panel)
+                axes[number].set_title(title)
+        add_legend(picture, axes)
         files = [path.with_suffix(".png"), path.with_suffix(".svg")]
         for file in files:
             picture.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
         return files
+
+
+def add_legend(picture: Any, axes: list[Any]) -> None:
+    """One for all, beside them, so that it hides nothing; bars have their labels already."""
+    lines = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if lines:
+        picture.legend(list(lines.values()), list(lines), loc="outside right upper", fontsize=8)
 
 
 @contextmanager
@@ -108,7 +117,6 @@ def draw_curves(axis: Any, points: list[CurvePoint], measure: str) -> None:
         axis.plot(steps, values, markevery=max(1, len(steps) // 8), markersize=4, label=label, **style)
         axis.fill_between(steps, values - down, values + up, color=style["color"], alpha=0.15, linewidth=0)
     axis.set_xlabel("environment steps, millions")
-    axis.legend(loc="best", fontsize=8)
 
 
 def curve_of(points: list[CurvePoint], measure: str) -> dict[int, Estimate]:
@@ -140,7 +148,6 @@ def draw_sweep(axis: Any, figure: Figure, scores: list[Score]) -> None:
     axis.set_xlabel(figure.axis)
     axis.set_ylabel("solved")
     axis.set_ylim(bottom=0)
-    axis.legend(loc="best", fontsize=8)
 
 
 def draw_bars(axis: Any, scores: list[Score]) -> None:

@@ -87,12 +87,14 @@ def condition(play: Play, folders: list[RunFolder]) -> str:
 
 
 def curves_of(figure: Figure, budget: Budget, out: Path) -> list[CurvePoint]:
-    """All evaluations during the training of a figure's runs, of unfinished ones too."""
+    """All evaluations during the training of a figure's finished runs."""
     found = []
     for play in figure.plays:
         for seed in budget.seeds_of(figure, play.arm):
-            metrics = RunFolder(out / "runs" / play.arm.run_name(budget.preset, seed)).metrics
-            for line in read_lines(metrics):
+            folder = RunFolder(out / "runs" / play.arm.run_name(budget.preset, seed))
+            if not folder.result.exists():
+                continue
+            for line in read_lines(folder.metrics):
                 summary = {
                     name.removeprefix("evaluation/"): value
                     for name, value in line.items()

@@ -102,6 +102,14 @@ def test_curves_lead_to_where_the_run_ended(trained):
     assert curves[-1].summary["success_rate"] == result["evaluation"]["success_rate"]
 
 
+def test_curves_are_of_finished_runs_only(trained):
+    result = trained / "runs" / LEARNED.run_name("tiny", 0) / "result.json"
+    kept = result.read_text()
+    result.unlink()
+    assert {point.play.arm for point in curves_of(FIGURE, BUDGET, trained)} == {OWNER}
+    result.write_text(kept)
+
+
 def made_up(label, seed, rate):
     play = next(play for play in FIGURE.plays if play.label == label)
     run = {"step": 1_000_000, "training_minutes": 2.0}
