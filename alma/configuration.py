@@ -1,10 +1,13 @@
 """What a run is made of, as one frozen dataclass that can be written to JSON and read back."""
 
 import dataclasses
+import functools
 import platform
+import subprocess
 import typing
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from alma.presets import TrainingOptions, preset
@@ -63,9 +66,22 @@ def from_json(data: dict[str, Any]) -> RunConfig:
 
 
 def versions() -> dict[str, str]:
-    """What the run depends on."""
+    """What the run depends on; in a clone also the commit, which says more than our own version."""
     packages = ("alma-marl", "jax", "jaxlib", "flax", "optax", "numpy")
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}, **_commit()}
+
+
+@functools.cache
+def _commit() -> dict[str, str]:
+    clone = Path(__file__).parents[1]
+    if not (clone / ".git").exists():
+        return {}
+    command = ["git", "-C", str(clone), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return {"commit": found.stdout.strip()}
 
 
 def _build(kind: Any, data: Any) -> Any:

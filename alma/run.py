@@ -15,6 +15,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 
+try:
+    import fcntl
+except ImportError:  # there is none on Windows
+    fcntl = None  # type: ignore[assignment]
+
 from alma.checkpoint import CheckpointError, load_notes, load_tree, save_tree, written_at_once
 from alma.configuration import RunConfig, from_json, to_json
 from alma.evaluation import play_episodes, summarise
@@ -36,7 +41,7 @@ class RunFolder:
     """The files of a run.
 
     `config.json`, `metrics.jsonl`, `tensorboard/`, `checkpoints/` (the last two), `policy.safetensors` (what was
-    learned so far), and `result.json` once it is done.
+    learned so far), `lock`, and `result.json` once it is done.
     """
 
     path: Path
@@ -83,9 +88,22 @@ class RunFolder:
         if not self.config.exists():
             raise ValueError(f"{self.path} is no run folder: it has no config.json")
         try:
-            return from_json(json.loads(self.config.read_text()))
-        except (json.JSONDecodeError, TypeError) as error:
+            return from_json(read_json(self.config))
+        except TypeError as error:
             raise ValueError(f"{self.config} cannot be read: {error}") from None
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Within, no other process can train here. The claim ends with the process, however that ends."""
+        if fcntl is None:
+            yield
+            return
+        with (self.path / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(f"{self.path} is being trained by another process") from None
+            yield
 
     def saved(self) -> list[Path]:
         """Checkpoints, the newest first."""
@@ -110,6 +128,14 @@ class RunFolder:
         if self.saved():
             raise ValueError(f"no checkpoint in {self.checkpoints} is whole: start over with --force")
         return None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file; complaints name it."""
+    try:
+        return json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
@@ -142,7 +168,10 @@ class Progress:
 
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """Within, the first Ctrl-C or SIGTERM is only noted: the answer is whether there was one. A second one kills."""
+    """Within, the first request to stop is only noted: the answer is whether there was one. A second one kills.
+
+    Requests are Ctrl-C, SIGTERM, and where there is such a thing a terminal that is closed.
+    """
     if threading.current_thread() is not threading.main_thread():  # signals are none of its business
         yield lambda: False
         return
@@ -154,7 +183,7 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
         for name, handler in before.items():
             signal.signal(name, handler)
 
-    for name in (signal.SIGINT, signal.SIGTERM):
+    for name in filter(None, (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None))):
         before[name] = signal.signal(name, note)
     try:
         yield lambda: bool(asked)
@@ -185,7 +214,7 @@ class Run:
         options = self.config.options
         if self.folder.result.exists():
             raise ValueError(f"{self.folder.path} is finished: give more --steps to go on, or see its result.json")
-        with stop_on_signal() as asked_to_stop:
+        with self.folder.claimed(), stop_on_signal() as asked_to_stop:
             state = self._begin()
             self._open_sinks(int(state.env_steps))
             try:

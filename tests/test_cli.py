@@ -34,7 +34,7 @@ from commandline import run
         (["reproduce", "figure-3"], "unknown figure 'figure-3': choose from save-the-city"),
         (["reproduce", "spread", "--methods", "copa"], "no methods copa in spread: choose from alma, flat"),
         (["reproduce", "spread", "--seeds", "few"], "write seeds as"),
-        (["reproduce", "spread", "--jobs", "0"], "jobs must be at least 1"),
+        (["reproduce", "spread", "--jobs", "0", "--dry-run"], "jobs must be at least 1"),
     ],
 )
 def test_mistakes_are_told_in_one_line(arguments, message):

@@ -94,7 +94,7 @@ def test_a_run_leaves_what_it_should(whole):
     folder = whole.folder
     names = {path.name for path in folder.path.iterdir()}
     assert names == {
-        "config.json", "metrics.jsonl", "tensorboard", "checkpoints", "policy.safetensors", "result.json",
+        "config.json", "lock", "metrics.jsonl", "tensorboard", "checkpoints", "policy.safetensors", "result.json",
     }  # fmt: skip
     assert [path.stem for path in folder.saved()] == ["000000003840", "000000003200"], "the last two"
     assert folder.read_config() == CONFIG
@@ -200,6 +200,14 @@ def test_folders_are_not_overwritten(tmp_path):
     assert (folder.path / "metrics.jsonl").read_text() == "precious"
     folder.create(CONFIG, force=True)
     assert not (folder.path / "metrics.jsonl").exists()
+
+
+def test_two_processes_do_not_train_in_one_folder(tmp_path):
+    folder = RunFolder(tmp_path)
+    with folder.claimed(), pytest.raises(ValueError, match="is being trained by another process"), folder.claimed():
+        pass
+    with folder.claimed():
+        pass
 
 
 def test_force_does_not_delete_what_is_no_run(tmp_path):

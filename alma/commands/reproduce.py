@@ -9,11 +9,12 @@ from rich.table import Table
 
 from alma.commands.arguments import parse_seeds
 from alma.commands.showing import console, notes
-from alma.reproduce.figures import find_figures
+from alma.reproduce.figures import Figure, find_figures
 from alma.reproduce.plots import check_plots
-from alma.reproduce.running import Budget, PlannedRun, clock, plan, train_all
+from alma.reproduce.running import Budget, PlannedRun, check_jobs, clock, plan, time_for, train_all
 from alma.reproduce.scores import curves_of, score_all
 from alma.reproduce.writing import missing, write_figure
+from alma.run import TrainingFailed
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Reproduce:
     jobs: int = 1
     """Runs to train at the same time."""
     out: Path = Path("results")
-    """Folder for the runs (OUT/runs, which figures share) and the figures (OUT/FIGURE)."""
+    """Folder for the runs (OUT/runs, which figures share) and the figures (OUT/FIGURE; OUT/FIGURE-PRESET where that is
+    not fast)."""
     dry_run: bool = False
     """Only say what would be run, and how long it would take."""
     no_train: bool = False
@@ -47,6 +49,7 @@ class Reproduce:
     """Write tables and data, but no pictures."""
 
     def run(self) -> None:
+        check_jobs(self.jobs)
         figures = find_figures(self.figure, self.methods, self.settings)
         seeds = None if self.seeds is None else tuple(parse_seeds(self.seeds))
         budget = Budget(self.preset, seeds, self.steps)
@@ -58,24 +61,41 @@ class Reproduce:
             return
         if not self.no_plots:
             check_plots()
-        if not self.no_train:
-            train_all(runs, self.jobs, notes)
+        failed = [] if self.no_train else train_all(runs, self.jobs, notes)
         for figure in figures:
-            scores = score_all(figure, budget, self.out, notes)
-            curves = curves_of(figure, budget, self.out)
-            files = write_figure(figure, budget, scores, curves, self.out, plots=not self.no_plots)
-            absent = missing(figure, budget, scores)
-            without = f" ({len(absent)} points are missing: see summary.json)" if absent else ""
-            names = ", ".join(file.name for file in files)
-            console.print(f"{figure.name}: {names} in {files[0].parent}{without}", soft_wrap=True)
+            self._write(figure, budget)
+        if failed:
+            raise TrainingFailed("; ".join(failed))
+
+    def _write(self, figure: Figure, budget: Budget) -> None:
+        """Play what is trained, and write the figure."""
+        scores = score_all(figure, budget, self.out, notes)
+        curves = curves_of(figure, budget, self.out)
+        files = write_figure(
+            figure, budget, scores, curves, self.out, command=self._command(figure), plots=not self.no_plots
+        )
+        absent = missing(figure, budget, scores)
+        without = f" ({len(absent)} points are missing: see summary.json)" if absent else ""
+        names = ", ".join(file.name for file in files)
+        console.print(f"{figure.name}: {names} in {files[0].parent}{without}", soft_wrap=True)
+
+    def _command(self, figure: Figure) -> str:
+        """What to type to have the same figure."""
+        words = ["alma", "reproduce", figure.name]
+        words += ["--preset", self.preset] if self.preset != "fast" else []
+        words += ["--seeds", self.seeds] if self.seeds is not None else []
+        words += ["--steps", str(self.steps)] if self.steps is not None else []
+        words += ["--methods", *self.methods] if self.methods else []
+        words += ["--settings", *self.settings] if self.settings else []
+        return " ".join(words)
 
 
 def plan_table(runs: list[PlannedRun], jobs: int) -> Table:
     """What there is to do."""
-    left = sum(run.minutes for run in runs)
-    table = Table(caption=f"about {clock(left / jobs)} on 2 cores" + (f" with {jobs} jobs" if jobs > 1 else ""))
+    caption = f"about {clock(time_for(runs, jobs))} on 2 cores" + (f" with {jobs} jobs" if jobs > 1 else "")
+    table = Table(caption=caption)
     for column in ("run", "state", "steps", "about"):
-        table.add_column(column, justify="left" if column in ("run", "state") else "right")
+        table.add_column(column, justify="left" if column in ("run", "state") else "right", overflow="fold")
     for run in runs:
         table.add_row(run.name, run.state, f"{run.config.options.steps:,}", clock(run.minutes))
     return table

@@ -39,11 +39,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """All whole lines of a file of JSON lines; a last line that was cut short is left out."""
     lines = path.read_text().splitlines() if path.exists() else []
     whole = []
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         try:
             whole.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+        except json.JSONDecodeError as error:
+            if number < len(lines):
+                raise ValueError(f"{path} is damaged in line {number}: {error.msg}; delete that line") from None
     return whole
 
 

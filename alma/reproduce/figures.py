@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from alma.configuration import RunConfig
-from alma.presets import PAPER, preset
+from alma.presets import PAPER, PRESETS, preset
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,12 @@ class Figure:
     seeds: int
     """How many, if not told."""
     axis: str = ""
-    """What a sweep goes over."""
+    """What a sweep goes over; its panels say so if not given."""
     logarithmic: bool = False
     reference: str = "ALMA"
     """The label that others are compared with."""
+    presets: tuple[str, ...] = tuple(PRESETS)
+    """With which it makes sense."""
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -148,13 +150,13 @@ _CITY = (
     *arms_of(SAVE_THE_CITY, "alma", "heuristic", "alma-no-mask", "flat", "copa"),
     *arms_of(SAVE_THE_CITY, "random", seeds=2),
 )
-_BATTLE_METHODS = ("alma", "heuristic:matching", "heuristic:dynamic", "flat", "copa")
+_BATTLE_METHODS = ("alma", "heuristic:matching", "heuristic:dynamic", "alma-no-mask", "flat", "copa")
 _BATTLES = tuple(
     arm
     for setting in (SZ_DISADVANTAGE, SZ_SYMMETRIC, MMM_DISADVANTAGE, MMM_SYMMETRIC)
     for arm in arms_of(setting, *_BATTLE_METHODS)
 )
-_ALMA, _MATCHING, _DYNAMIC, _FLAT = arms_of(SZ_DISADVANTAGE, *_BATTLE_METHODS[:4])
+_ALMA, _MATCHING, _DYNAMIC, _FLAT = arms_of(SZ_DISADVANTAGE, "alma", "heuristic:matching", "heuristic:dynamic", "flat")
 
 SPREADS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -163,9 +165,10 @@ ENTROPIES = (0.001, 0.01, 0.1, 1.0)
 
 
 def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Play, ...]:
-    """ALMA with other values of one option. The preset's own value is the same run as in other figures."""
+    """ALMA with other values of one option, and what it is to stay above. The preset's own value is the same run as in
+    other figures."""
     usual = preset("fast", SZ_DISADVANTAGE.task)
-    return tuple(
+    sweep = (
         Play(
             panel,
             "ALMA",
@@ -174,6 +177,7 @@ def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Play, ..
         )
         for value in values
     )
+    return (*sweep, *(Play(panel, arm.label, arm) for arm in (_MATCHING, _DYNAMIC, _FLAT)))
 
 
 DEPARTURES: Mapping[str, Mapping[str, Any]] = {
@@ -203,7 +207,8 @@ DEPARTURES: Mapping[str, Mapping[str, Any]] = {
     "live networks play": {"play": "live"},
     "random actions for one step only": {"exploration.persistence": 0.0},
 }
-"""What `fast` does otherwise than the paper, undone one by one; and rewards on another scale, which was tried."""
+"""Choices of `fast` undone one by one: how the paper has it, and rewards on another scale. Sizes (of networks, batches,
+replay), numbers of proposals and environments, target networks and schedules are not among them."""
 _ABLATIONS = (
     *(Arm(SAVE_THE_CITY, "alma", label, changes) for label, changes in DEPARTURES.items()),
     *arms_of(SAVE_THE_CITY, "alma-no-mask"),
@@ -251,11 +256,16 @@ FIGURES = {
             "sweep",
             sweep_of("N_t", "allocator.period", PERIODS) + sweep_of("lambda_AQL", "allocator.entropy", ENTROPIES),
             seeds=2,
-            axis="value",
             logarithmic=True,
         ),
         Figure(
-            "ablations", "What each choice of preset fast buys", "bars", plays_of(_ABLATIONS), seeds=2, reference="fast"
+            "ablations",
+            "What choices of preset fast buy",
+            "bars",
+            plays_of(_ABLATIONS),
+            seeds=2,
+            reference="fast",
+            presets=("fast", "tiny"),
         ),
     )
 }

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from alma.reproduce.figures import Figure
-from alma.reproduce.scores import CurvePoint, Score
-from alma.reproduce.statistics import Estimate, final_score, mean
+from alma.reproduce.rows import Row
+from alma.reproduce.scores import CurvePoint
+from alma.reproduce.statistics import Estimate, mean
 
 COLOURS = {
     "ALMA": "#0072b2",
@@ -45,15 +46,20 @@ def check_plots() -> None:
         raise ValueError("pictures need matplotlib: pip install 'alma-marl[plots]', or give --no-plots")
 
 
-def draw(figure: Figure, scores: list[Score], curves: list[CurvePoint], path: Path) -> list[Path]:
+def picture_files(folder: Path) -> list[Path]:
+    """Where pictures of a figure are."""
+    return [folder / "figure.png", folder / "figure.svg"]
+
+
+def draw(figure: Figure, rows: list[Row], curves: list[CurvePoint], folder: Path) -> list[Path]:
     """Write a figure as PNG and SVG, next to each other."""
-    panels = list(dict.fromkeys(score.play.panel for score in scores))
+    panels = list(dict.fromkeys(row.panel for row in rows))
     wide = 2 if figure.kind == "curves" or len(panels) > 1 else 1
     count = len(panels) * (2 if figure.kind == "curves" else 1)
-    height = max(3.0, 0.32 * len(scores)) if figure.kind == "bars" else 3.0
+    height = max(3.0, 0.32 * len(rows)) if figure.kind == "bars" else 3.0
     with _canvas(figure.title, count, wide, height) as (picture, axes):
         for number, panel in enumerate(panels):
-            here = [score for score in scores if score.play.panel == panel]
+            here = [row for row in rows if row.panel == panel]
             title = "" if panels == [figure.title] else panel
             if figure.kind == "curves":
                 points = [point for point in curves if point.play.panel == panel]
@@ -64,15 +70,14 @@ def draw(figure: Figure, scores: list[Score], curves: list[CurvePoint], path: Pa
                 pair[0].set_ylim(-0.02, 1.02)
             elif figure.kind == "sweep":
                 draw_sweep(axes[number], figure, here)
-                axes[number].set_title(title)
+                axes[number].set(title=title, xlabel=figure.axis or panel)
             else:
                 draw_bars(axes[number], here)
                 axes[number].set_title(title)
         add_legend(picture, axes)
-        files = [path.with_suffix(".png"), path.with_suffix(".svg")]
-        for file in files:
+        for file in picture_files(folder):
             picture.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
-        return files
+        return picture_files(folder)
 
 
 def add_legend(picture: Any, axes: list[Any]) -> None:
@@ -125,45 +130,38 @@ def curve_of(points: list[CurvePoint], measure: str) -> dict[int, Estimate]:
     for point in points:
         steps.setdefault(point.step, []).append(point.summary[measure])
     seeds = len({point.seed for point in points})
-    return {step: mean(np.array(rates)) for step, rates in sorted(steps.items()) if len(rates) == seeds}
+    return {step: mean(np.array(found)) for step, found in sorted(steps.items()) if len(found) == seeds}
 
 
-def draw_sweep(axis: Any, figure: Figure, scores: list[Score]) -> None:
-    """What is reached at each value of something."""
-    for label in dict.fromkeys(score.play.label for score in scores):
-        at = sorted({score.play.at for score in scores if score.play.label == label and score.play.at is not None})
-        found = [final_score(rates(scores, label, value)) for value in at]
+def draw_sweep(axis: Any, figure: Figure, rows: list[Row]) -> None:
+    """What is reached at each value of something; what does not depend on it is a dashed line."""
+    for label in dict.fromkeys(row.label for row in rows):
+        mine = [row for row in rows if row.label == label]
+        style = {"color": COLOURS.get(label, OTHER), "label": label}
+        points = sorted((row.at, row.solved) for row in mine if row.at is not None)
+        if not points:
+            axis.axhline(mine[0].solved.value, linestyle="--", linewidth=1, **style)
+            continue
+        at, found = zip(*points, strict=True)
         values = [estimate.value for estimate in found]
-        axis.errorbar(
-            at,
-            values,
-            yerr=bars_of(found),
-            color=COLOURS.get(label, OTHER),
-            marker=MARKERS.get(label, "o"),
-            capsize=3,
-            label=label,
-        )
+        axis.errorbar(at, values, yerr=bars_of(list(found)), marker=MARKERS.get(label, "o"), capsize=3, **style)
     if figure.logarithmic:
         axis.set_xscale("log")
-    axis.set_xlabel(figure.axis)
+    ticks = sorted({row.at for row in rows if row.at is not None})
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.minorticks_off()
     axis.set_ylabel("solved")
     axis.set_ylim(bottom=0)
 
 
-def draw_bars(axis: Any, scores: list[Score]) -> None:
+def draw_bars(axis: Any, rows: list[Row]) -> None:
     """One bar for each label, the first on top."""
-    labels = list(dict.fromkeys(score.play.label for score in scores))
-    found = [final_score(rates(scores, label)) for label in labels]
-    axis.barh(labels, [estimate.value for estimate in found], xerr=bars_of(found), color=OTHER, alpha=0.8, capsize=3)
+    found = [row.solved for row in rows]
+    values, labels = [estimate.value for estimate in found], [row.label for row in rows]
+    axis.barh(labels, values, xerr=bars_of(found), color=OTHER, alpha=0.8, capsize=3)
     axis.invert_yaxis()
     axis.grid(axis="y", visible=False)
     axis.set_xlabel("solved")
-
-
-def rates(scores: list[Score], label: str, at: float | None = None) -> np.ndarray:
-    """Success rates of all seeds at one point."""
-    chosen = [score for score in scores if score.play.label == label and (at is None or score.play.at == at)]
-    return np.array([score.summary["success_rate"] for score in chosen])
 
 
 def bars_of(estimates: list[Estimate]) -> np.ndarray:

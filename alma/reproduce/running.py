@@ -15,7 +15,7 @@ from alma.configuration import RunConfig
 from alma.presets import ReportOptions
 from alma.report.sinks import read_lines
 from alma.reproduce.figures import Arm, Figure
-from alma.run import Interrupted, RunFolder, TrainingFailed, stop_on_signal
+from alma.run import Interrupted, RunFolder, stop_on_signal
 
 MINUTES_PER_MILLION = {
     ("save-the-city", "fast"): 2.6,
@@ -28,6 +28,8 @@ RELATIVE_COST = {"alma": 1.0, "alma-no-mask": 1.6, "copa": 1.6, "flat": 0.8, "he
 """What a run costs in comparison with ALMA."""
 OVERHEAD_MINUTES = 1.5
 """To compile, and to evaluate."""
+SPEEDUP = 1.5
+"""What several runs side by side do, on 2 cores, in the time of one."""
 POLL_SECONDS = 0.5
 
 
@@ -93,14 +95,16 @@ class Budget:
     """The preset's if not given."""
 
     def seeds_of(self, figure: Figure, arm: Arm) -> tuple[int, ...]:
-        seeds = tuple(range(figure.seeds)) if self.seeds is None else self.seeds
-        return seeds[: arm.seeds] if arm.seeds else seeds
+        """Those asked for; if none were, the figure's, or fewer where a method is to have fewer."""
+        return self.seeds or tuple(range(min(figure.seeds, arm.seeds or figure.seeds)))
 
 
 def plan(figures: Iterable[Figure], budget: Budget, out: Path) -> list[PlannedRun]:
     """The runs that figures need, each once. First seeds come first: so that what is there is there for all methods."""
     found: dict[str, tuple[int, PlannedRun]] = {}
     for figure in figures:
+        if budget.preset not in figure.presets:
+            raise ValueError(f"{figure.name} makes no sense with preset {budget.preset}: choose fast")
         for arm in figure.arms:
             for seed in budget.seeds_of(figure, arm):
                 name = arm.run_name(budget.preset, seed)
@@ -109,38 +113,50 @@ def plan(figures: Iterable[Figure], budget: Budget, out: Path) -> list[PlannedRu
     return [run for _, run in sorted(found.values(), key=lambda entry: entry[0])]
 
 
-def train_all(runs: list[PlannedRun], jobs: int, console: Console) -> None:
-    """Train what is not finished, `jobs` at a time, each in a process of its own.
+def check_jobs(jobs: int) -> None:
+    """Complain about a number of jobs that makes no sense."""
+    if jobs < 1:
+        raise ValueError(f"jobs must be at least 1, not {jobs}")
+
+
+def time_for(runs: Iterable[PlannedRun], jobs: int) -> float:
+    """Minutes that are left of runs, about, on 2 cores."""
+    return sum(run.minutes for run in runs) / (SPEEDUP if jobs > 1 else 1)
+
+
+def train_all(runs: list[PlannedRun], jobs: int, console: Console) -> list[str]:
+    """Train what is not finished, `jobs` at a time, each in a process of its own; the answer is what failed, and why.
 
     Asked to stop, the runs save where they are; the next call goes on from there.
     """
-    if jobs < 1:
-        raise ValueError(f"jobs must be at least 1, not {jobs}")
+    check_jobs(jobs)
     for run in runs:
         run.check()
     waiting = [run for run in runs if run.state != "finished"]
     working: dict[PlannedRun, subprocess.Popen[bytes]] = {}
     failed: list[str] = []
-    with stop_on_signal() as asked_to_stop, Overview(waiting, len(runs), console) as overview:
-        while waiting or working:
-            while waiting and len(working) < jobs and not asked_to_stop():
-                run = waiting.pop(0)
-                overview.begin(run)
-                working[run] = launch(run)
-            for run in [run for run, process in working.items() if process.poll() is not None]:
-                if working.pop(run).returncode:
-                    failed.append(f"{run.name}: {_last_words(run)}")
-                overview.end(run)
-            if asked_to_stop():
-                for process in working.values():
-                    process.terminate()
-                for process in working.values():
-                    process.wait()
-                raise Interrupted("stopped; everything is saved: the same command goes on from here")
-            overview.show(list(working))
-            time.sleep(POLL_SECONDS)
-    if failed:
-        raise TrainingFailed("; ".join(failed))
+    with stop_on_signal() as asked_to_stop, Overview(waiting, len(runs), jobs, console) as overview:
+        try:
+            while waiting or working:
+                while waiting and len(working) < jobs and not asked_to_stop():
+                    run = waiting.pop(0)
+                    overview.begin(run)
+                    working[run] = launch(run)
+                for run in [run for run, process in working.items() if process.poll() is not None]:
+                    if working.pop(run).returncode:
+                        failed.append(f"{run.name}: {_last_words(run)}")
+                    overview.end(run)
+                if asked_to_stop():
+                    words = ["stopped; everything is saved: the same command goes on from here", *failed]
+                    raise Interrupted("; failed: ".join(words))
+                overview.show(list(working))
+                time.sleep(POLL_SECONDS)
+        finally:  # whatever happened, no run is left alone
+            for process in working.values():
+                process.terminate()
+            for process in working.values():
+                process.wait()
+    return failed
 
 
 def launch(run: PlannedRun) -> "subprocess.Popen[bytes]":
@@ -170,8 +186,9 @@ def clock(minutes: float) -> str:
 class Overview:
     """Bars for the whole and for every run at work; lines where there is no terminal."""
 
-    def __init__(self, waiting: list[PlannedRun], total: int, console: Console) -> None:
+    def __init__(self, waiting: list[PlannedRun], total: int, jobs: int, console: Console) -> None:
         self.total, self.done, self.console = total, total - len(waiting), console
+        self.expected = time_for(waiting, jobs)
         self.left = {run: run.minutes for run in waiting}
         self.at_first = sum(self.left.values())
         self.began = time.monotonic()
@@ -198,7 +215,10 @@ class Overview:
 
     def end(self, run: PlannedRun) -> None:
         self.progress.remove_task(self.bars.pop(run))
-        self.done += run.state == "finished"
+        if run.state == "finished":
+            self.done += 1
+        else:  # it failed: no work to be done, and none that was done
+            self.at_first -= self.left[run]
         self.left[run] = 0.0
         self._say(f"end   {run.name}")
 
@@ -218,7 +238,7 @@ class Overview:
         """By the speed so far; by the table until there is one."""
         left = sum(self.left.values())
         worked, took = self.at_first - left, (time.monotonic() - self.began) / 60
-        return f"{clock(left * took / worked if worked > 1 else left)} left"
+        return f"{clock(left * took / worked if worked > 1 else self.expected)} left"
 
     def _say(self, text: str) -> None:
         if not self.console.is_terminal:

@@ -1,23 +1,28 @@
 """What trained runs are worth: greedy episodes for every point of a figure, and the way there."""
 
+import hashlib
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Bool
 from rich.console import Console
 from rich.progress import track
 
 from alma.evaluation import Players, play_episodes, summarise
-from alma.policy import LearnedPolicy, load, transplant
+from alma.policy import WEIGHTS, LearnedPolicy, load, transplant
 from alma.report.sinks import read_lines
 from alma.reproduce.figures import Arm, Figure, Play
 from alma.reproduce.running import Budget
-from alma.run import RunFolder, write_json
+from alma.run import RunFolder, read_json, write_json
 from alma.task import Task
 
 EPISODES, SEED = 512, 1_000_000
 """As `alma evaluate` has them."""
+SOLVED, NOT_SOLVED = "1", "0"
+"""How episodes are noted, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,11 @@ class Score:
     """What the run said of itself at its end."""
     summary: dict[str, Any]
     """Of the episodes that were played."""
+
+    @property
+    def successes(self) -> Bool[np.ndarray, "E"]:
+        """What came of each episode."""
+        return np.array([mark == SOLVED for mark in self.summary["successes"]])
 
 
 @dataclass(frozen=True)
@@ -51,25 +61,38 @@ def score_all(figure: Figure, budget: Budget, out: Path, console: Console) -> li
             arms = [play.arm, *([play.allocator] if isinstance(play.allocator, Arm) else [])]
             folders = [RunFolder(out / "runs" / arm.run_name(budget.preset, seed)) for arm in arms]
             if all(folder.result.exists() for folder in folders):
-                run = json.loads(folders[0].result.read_text())
-                found.append(Score(play, seed, run, played(play, folders, run["step"])))
+                found.append(Score(play, seed, read_json(folders[0].result), played(play, folders)))
     return found
 
 
-def played(play: Play, folders: list[RunFolder], step: int) -> dict[str, Any]:
-    """The summary of greedy episodes, from the run's folder if they have been played already."""
+def played(play: Play, folders: list[RunFolder]) -> dict[str, Any]:
+    """The summary of greedy episodes, from the run's folder if the same weights have played them already."""
     file = folders[0].path / "scores" / f"{condition(play, folders)}.json"
-    if file.exists():
-        kept = json.loads(file.read_text())
-        if kept["step"] == step:  # the run may have gone on since
-            return kept
+    played_by = {"weights": [fingerprint(folder) for folder in folders], "episodes": EPISODES, "seed": SEED}
+    kept = _kept(file)
+    if kept.get("played_by") == played_by:
+        return kept
     policy = load(folders[0].path)
     task = replace(policy.config, task_options={**policy.config.task_options, **play.task_options}).make_task()
-    players = players_of(play, policy, folders, task)
-    summary = {"step": step, **summarise(play_episodes(task, players, EPISODES, SEED))}
+    results = play_episodes(task, players_of(play, policy, folders, task), EPISODES, SEED)
+    successes = "".join(SOLVED if solved else NOT_SOLVED for solved in results.success)
+    summary = {"played_by": played_by, **summarise(results), "successes": successes}
     file.parent.mkdir(exist_ok=True)
     write_json(file, summary)
     return summary
+
+
+def _kept(file: Path) -> dict[str, Any]:
+    """What was noted of earlier episodes; a file that cannot be read is worth nothing, and written anew."""
+    try:
+        return json.loads(file.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+
+
+def fingerprint(folder: RunFolder) -> str:
+    """Tells weights apart."""
+    return hashlib.sha256((folder.path / WEIGHTS).read_bytes()).hexdigest()[:16]
 
 
 def players_of(play: Play, policy: LearnedPolicy, folders: list[RunFolder], task: Task) -> Players:
@@ -87,9 +110,14 @@ def condition(play: Play, folders: list[RunFolder]) -> str:
 
 
 def curves_of(figure: Figure, budget: Budget, out: Path) -> list[CurvePoint]:
-    """All evaluations during the training of a figure's finished runs."""
+    """All evaluations during the training of a figure's finished runs.
+
+    Only for points that show a run as it was trained: what is then played otherwise has no learning curve.
+    """
     found = []
     for play in figure.plays:
+        if play.task_options or play.allocator is not None:
+            continue
         for seed in budget.seeds_of(figure, play.arm):
             folder = RunFolder(out / "runs" / play.arm.run_name(budget.preset, seed))
             if not folder.result.exists():

@@ -1,12 +1,11 @@
-"""How sure one can be of a result: intervals over seeds, and comparisons of methods."""
+"""How sure one can be of a result: intervals over seeds and episodes, and comparisons of methods."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 RESAMPLES = 5_000
 LEVEL = 0.95
@@ -26,13 +25,13 @@ class Estimate:
         return f"{self.value:.3f} ({self.low:.3f} - {self.high:.3f})"
 
 
-def interquartile_mean(scores: Float[np.ndarray, "... N"], axis: int = -1) -> Float[np.ndarray, "..."]:
+def interquartile_mean(scores: Float[np.ndarray, "... N"]) -> Float[np.ndarray, "..."]:
     """The mean without the lowest and the highest quarter.
 
     Quarters that are no whole number of scores are taken in part, so that it changes smoothly with the scores; of
     two or three scores it is something between mean and median.
     """
-    ordered = np.moveaxis(np.sort(scores, axis=axis), axis, -1)
+    ordered = np.sort(scores, axis=-1)
     count = ordered.shape[-1]
     edges = np.arange(count + 1)
     inside = np.minimum(edges[1:], 0.75 * count) - np.maximum(edges[:-1], 0.25 * count)
@@ -41,47 +40,58 @@ def interquartile_mean(scores: Float[np.ndarray, "... N"], axis: int = -1) -> Fl
 
 
 def mean(scores: Float[np.ndarray, "N"]) -> Estimate:
-    """The mean over seeds."""
-    return _bootstrap(scores, np.mean)
-
-
-def final_score(scores: Float[np.ndarray, "N"]) -> Estimate:
-    """The interquartile mean over seeds."""
-    return _bootstrap(scores, interquartile_mean)
-
-
-def probability_of_improvement(ours: Float[np.ndarray, "N"], theirs: Float[np.ndarray, "M"]) -> Estimate:
-    """How likely a run of ours, with any seed, does better than one of theirs; a tie counts half."""
-
-    def statistic(
-        ours: Float[np.ndarray, "... N"], theirs: Float[np.ndarray, "... M"], axis: int = -1
-    ) -> Float[np.ndarray, "..."]:
-        a, b = np.moveaxis(ours, axis, -1)[..., :, None], np.moveaxis(theirs, axis, -1)[..., None, :]
-        return np.asarray(np.mean((a > b) + 0.5 * (a == b), axis=(-2, -1)))
-
-    value = float(statistic(ours, theirs))
-    if min(len(ours), len(theirs)) < 2:
-        return Estimate(value)
-    return _interval(value, scipy.stats.bootstrap((ours, theirs), statistic, **_OPTIONS))
-
-
-def _bootstrap(scores: Float[np.ndarray, "N"], statistic: Callable[..., Any]) -> Estimate:
-    value = float(statistic(scores))
+    """The mean over seeds, with a percentile bootstrap interval over seeds."""
+    value = float(np.mean(scores))
     if len(scores) < 2:
         return Estimate(value)
-    return _interval(value, scipy.stats.bootstrap((scores,), statistic, **_OPTIONS))
-
-
-_OPTIONS: dict[str, Any] = {
-    "n_resamples": RESAMPLES,
-    "confidence_level": LEVEL,
     # The plain percentile method: the corrected ones are undefined where all seeds agree.
-    "method": "percentile",
-    "vectorized": True,
-    "rng": 0,
-}
+    found = scipy.stats.bootstrap(
+        (scores,), np.mean, n_resamples=RESAMPLES, confidence_level=LEVEL, method="percentile", rng=0
+    ).confidence_interval
+    return Estimate(value, float(found.low), float(found.high))
 
 
-def _interval(value: float, found: Any) -> Estimate:
-    interval = found.confidence_interval
-    return Estimate(value, float(interval.low), float(interval.high))
+def final_score(successes: Bool[np.ndarray, "S E"]) -> Estimate:
+    """The interquartile mean over seeds of success rates, from what every seed made of the same episodes."""
+    value = float(interquartile_mean(successes.mean(axis=1)))
+    if len(successes) < 2:
+        return Estimate(value)
+    resampled = Resampling(successes.shape[1])
+    return _interval(value, interquartile_mean(resampled.rates(successes)))
+
+
+def probability_of_improvement(ours: Bool[np.ndarray, "S E"], theirs: Bool[np.ndarray, "T E"]) -> Estimate:
+    """How likely a run of ours, with any seed, does better than one of theirs; a tie counts half."""
+
+    def share(ours: Float[np.ndarray, "... S"], theirs: Float[np.ndarray, "... T"]) -> Float[np.ndarray, "..."]:
+        a, b = ours[..., :, None], theirs[..., None, :]
+        return np.asarray(np.mean((a > b) + 0.5 * (a == b), axis=(-2, -1)))
+
+    value = float(share(ours.mean(axis=1), theirs.mean(axis=1)))
+    if min(len(ours), len(theirs)) < 2:
+        return Estimate(value)
+    resampled = Resampling(ours.shape[1])
+    return _interval(value, share(resampled.rates(ours), resampled.rates(theirs)))
+
+
+class Resampling:
+    """A bootstrap over two things at once: seeds, and the episodes that all of them played.
+
+    Drawing seeds alone would take the luck of these episodes for granted: it is the same for all seeds, so it does
+    not show in what they differ by. Every set of drawn episodes is therefore used for all runs.
+    """
+
+    def __init__(self, episodes: int) -> None:
+        self.rng = np.random.default_rng(0)
+        self.weights = self.rng.multinomial(episodes, np.full(episodes, 1 / episodes), RESAMPLES) / episodes
+
+    def rates(self, successes: Bool[np.ndarray, "S E"]) -> Float[np.ndarray, "R S"]:
+        """Success rates of drawn seeds in drawn episodes, again and again."""
+        rates = self.weights @ successes.T.astype(float)
+        drawn = self.rng.integers(len(successes), size=rates.shape)
+        return np.take_along_axis(rates, drawn, axis=1)
+
+
+def _interval(value: float, samples: Any) -> Estimate:
+    low, high = np.quantile(samples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Estimate(value, float(low), float(high))

@@ -24,6 +24,13 @@ def test_a_line_cut_short_is_left_out(tmp_path):
     assert read_lines(tmp_path / "nothing") == []
 
 
+def test_a_line_damaged_in_the_middle_is_named(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"st\n{"step": 3}\n')
+    with pytest.raises(ValueError, match=r"metrics.jsonl is damaged in line 2: .*; delete that line"):
+        read_lines(path)
+
+
 def test_tensorboard_takes_numbers(tmp_path):
     sink = TensorBoard(tmp_path, 0)
     sink.write(5, {"loss": 0.5, "by_team_size": {"2": 1}})

@@ -60,7 +60,7 @@ def test_unknown_parts_are_named(methods, settings, message):
 
 def test_parts_of_all_figures_leave_out_those_without():
     figures = find_figures("all", ("heuristic:matching",), ("sz-disadvantage",))
-    assert [figure.name for figure in figures] == ["starcraft", "transplant"]
+    assert [figure.name for figure in figures] == ["starcraft", "transplant", "robustness"]
     with pytest.raises(ValueError, match="nothing in all has both the methods random and sz-symmetric"):
         find_figures("all", ("random",), ("sz-symmetric",))
 

@@ -13,8 +13,9 @@ from rich.console import Console
 
 from alma.configuration import RunConfig
 from alma.reproduce import running
-from alma.reproduce.running import Budget, PlannedRun, clock, plan, train_all
-from alma.run import Interrupted, RunFolder, TrainingFailed
+from alma.reproduce.figures import FIGURES, find_figures
+from alma.reproduce.running import Budget, PlannedRun, clock, plan, time_for, train_all
+from alma.run import Interrupted, RunFolder
 
 BUDGET = Budget("tiny", steps=2048)
 
@@ -82,9 +83,24 @@ def test_another_run_in_the_folder_is_left_alone(tmp_path, quiet):
 
 def test_a_failure_is_told_after_the_others_have_run(tmp_path, monkeypatch, quiet):
     begun = pretend(monkeypatch, "raise SystemExit(1)")
-    with pytest.raises(TrainingFailed, match="doors_heuristic-owner_tiny_1: the reason"):
-        train_all(plan([FIGURE], BUDGET, tmp_path), 2, quiet)
-    assert len(begun) == 4
+    failed = train_all(plan([FIGURE], BUDGET, tmp_path), 2, quiet)
+    assert len(begun) == len(failed) == 4
+    assert any(words.startswith("doors_heuristic-owner_tiny_1: the reason (see ") for words in failed)
+
+
+def test_no_run_is_left_alone_when_something_goes_wrong(tmp_path, monkeypatch, quiet):
+    pretend(monkeypatch, "import time; time.sleep(60)")
+    processes, launch = [], running.launch
+    monkeypatch.setattr(running, "launch", lambda run: processes.append(launch(run)) or processes[-1])
+    runs = plan([FIGURE], BUDGET, tmp_path)
+
+    def trip(overview, working):
+        raise ValueError("unexpected")
+
+    monkeypatch.setattr(running.Overview, "show", trip)
+    with pytest.raises(ValueError, match="unexpected"):
+        train_all(runs, 2, quiet)
+    assert [process.poll() is not None for process in processes] == [True, True]
 
 
 def test_asked_to_stop_it_tells_its_runs(tmp_path, monkeypatch, quiet):
@@ -111,3 +127,19 @@ def test_what_is_left_is_estimated_by_what_a_method_costs(tmp_path):
         return PlannedRun(RunFolder(tmp_path / method), RunConfig("save-the-city", method=method)).minutes
 
     assert minutes("heuristic") < minutes("alma") < minutes("copa")
+
+
+def test_two_jobs_take_less_time_than_one_but_more_than_half(tmp_path):
+    runs = plan([FIGURE], BUDGET, tmp_path)
+    assert time_for(runs, 1) / 2 < time_for(runs, 2) < time_for(runs, 1)
+
+
+def test_seeds_that_are_asked_for_are_run(tmp_path):
+    figures = find_figures("save-the-city", ("random",))
+    assert len(plan(figures, Budget(), tmp_path)) == 2
+    assert len(plan(figures, Budget(seeds=(0, 1, 2, 3)), tmp_path)) == 4
+
+
+def test_figures_that_are_about_a_preset_refuse_others(tmp_path):
+    with pytest.raises(ValueError, match="ablations makes no sense with preset paper: choose fast"):
+        plan([FIGURES["ablations"]], Budget("paper"), tmp_path)

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import pytest
 from reproduce.example import DOORS, FIGURE, LEARNED, OWNER
 from rich.console import Console
@@ -13,9 +14,10 @@ from rich.console import Console
 from alma.evaluation import play_episodes, summarise
 from alma.policy import load
 from alma.reproduce import scores as scoring
+from alma.reproduce.rows import rows_of
 from alma.reproduce.running import Budget, plan, train_all
 from alma.reproduce.scores import EPISODES, SEED, Score, curves_of, score_all
-from alma.reproduce.writing import marl_eval, missing, rows_of, table, write_figure
+from alma.reproduce.writing import marl_eval, missing, table, write_figure
 
 BUDGET = Budget("tiny", seeds=(0,), steps=2048)
 CONSOLE = Console(stderr=True, force_terminal=False)
@@ -55,15 +57,31 @@ def test_the_task_of_a_point_can_differ_from_training(scores):
     assert one_step.summary["mean_length"] == 1 < scores[0].summary["mean_length"]
 
 
-def test_scores_are_kept_until_the_run_goes_on(trained, scores, monkeypatch):
+@pytest.mark.parametrize("arm", [LEARNED, OWNER], ids=["allocator", "actors"])
+def test_scores_are_kept_until_weights_change(trained, scores, monkeypatch, arm):
     monkeypatch.setattr(scoring, "play_episodes", lambda *_: pytest.fail("played again"))
     assert score_all(FIGURE, BUDGET, trained, CONSOLE) == scores
-    result = trained / "runs" / OWNER.run_name("tiny", 0) / "result.json"
-    kept = result.read_text()
-    result.write_text(json.dumps({**json.loads(kept), "step": 4096}))
+    transplanted = replace(FIGURE, plays=FIGURE.plays[2:3])
+    weights = trained / "runs" / arm.run_name("tiny", 0) / "policy.safetensors"
+    kept = weights.read_bytes()
+    policy = load(weights)
+    replace(policy, params=jax.tree.map(lambda leaf: leaf + 1, policy.params)).save(weights)
     with pytest.raises(pytest.fail.Exception, match="played again"):
+        score_all(transplanted, BUDGET, trained, CONSOLE)
+    weights.write_bytes(kept)
+
+
+def test_damaged_scores_are_played_again_and_damaged_results_named(trained, scores):
+    run = trained / "runs" / OWNER.run_name("tiny", 0)
+    kept = (run / "scores" / "as-trained.json").read_text()
+    (run / "scores" / "as-trained.json").write_text(kept[:50])
+    assert score_all(FIGURE, BUDGET, trained, CONSOLE) == scores
+    assert (run / "scores" / "as-trained.json").read_text() == kept
+    result = (run / "result.json").read_text()
+    (run / "result.json").write_text("")
+    with pytest.raises(ValueError, match=r"result.json cannot be read"):
         score_all(FIGURE, BUDGET, trained, CONSOLE)
-    result.write_text(kept)
+    (run / "result.json").write_text(result)
 
 
 def test_points_without_their_runs_are_missing(trained, scores):
@@ -73,9 +91,13 @@ def test_points_without_their_runs_are_missing(trained, scores):
     assert missing(FIGURE, two_seeds, scores) == [f"Doors: {play.label}, seed 1" for play in FIGURE.plays]
 
 
-def test_the_files_of_a_figure(trained, scores, tmp_path):
+def write(scores, curves, out, plots):
+    return write_figure(FIGURE, BUDGET, scores, curves, out, command="alma reproduce doors", plots=plots)
+
+
+def test_the_files_of_a_figure(trained, scores):
     curves = curves_of(FIGURE, BUDGET, trained)
-    files = write_figure(FIGURE, BUDGET, scores, curves, tmp_path, plots=True)
+    files = write(scores, curves, trained, plots=True)
     assert {file.name for file in files} == {
         "summary.json",
         "marl_eval.json",
@@ -86,13 +108,21 @@ def test_the_files_of_a_figure(trained, scores, tmp_path):
         "figure.svg",
     }
     assert all(file.stat().st_size for file in files)
-    with (tmp_path / "doors" / "scores.csv").open() as file:
+    folder = trained / "doors-tiny"
+    with (folder / "scores.csv").open() as file:
         written = list(csv.DictReader(file))
     assert [float(row["success_rate"]) for row in written] == [score.summary["success_rate"] for score in scores]
-    summary = json.loads((tmp_path / "doors" / "summary.json").read_text())
+    summary = json.loads((folder / "summary.json").read_text())
     assert summary["preset"] == "tiny"
     assert summary["runs"] == 2
     assert summary["rows"][0]["steps"] == 2048
+    assert "`alma reproduce doors`: preset `tiny`, 2 runs" in (folder / "table.md").read_text()
+    (versions,) = summary["versions"]
+    assert (
+        versions == json.loads((trained / "runs" / OWNER.run_name("tiny", 0) / "config.json").read_text())["versions"]
+    )
+    write(scores, curves, trained, plots=False)
+    assert not (folder / "figure.png").exists(), "a picture of other numbers is worse than none"
 
 
 def test_curves_lead_to_where_the_run_ended(trained):
@@ -106,14 +136,23 @@ def test_curves_are_of_finished_runs_only(trained):
     result = trained / "runs" / LEARNED.run_name("tiny", 0) / "result.json"
     kept = result.read_text()
     result.unlink()
-    assert {point.play.arm for point in curves_of(FIGURE, BUDGET, trained)} == {OWNER}
+    assert {point.play.label for point in curves_of(FIGURE, BUDGET, trained)} == {"heuristic"}
     result.write_text(kept)
+
+
+def test_only_runs_as_they_were_trained_have_curves(trained):
+    assert {point.play.label for point in curves_of(FIGURE, BUDGET, trained)} == {"ALMA", "heuristic"}
 
 
 def made_up(label, seed, rate):
     play = next(play for play in FIGURE.plays if play.label == label)
-    run = {"step": 1_000_000, "training_minutes": 2.0}
-    return Score(play, seed, run, {"success_rate": rate, "mean_return": 2 * rate, "episodes": EPISODES})
+    run = {"step": 1_000_000, "training_minutes": 2.0 + seed}
+    successes = "1" * round(10 * rate) + "0" * round(10 * (1 - rate))
+    summary = {"success_rate": rate, "mean_return": 2 * rate, "episodes": EPISODES, "successes": successes}
+    return Score(play, seed, run, summary)
+
+
+SUMMARY = {"command": "alma reproduce doors", "preset": "tiny", "runs": 4, "training_hours": 0.2}
 
 
 def test_rows_compare_with_the_reference():
@@ -127,17 +166,42 @@ def test_rows_compare_with_the_reference():
     assert ours.solved.value == pytest.approx(0.7)
     assert theirs.seeds == (0, 1)
     assert theirs.improvement.value == pytest.approx(0.75)
-    text = table(FIGURE, BUDGET, rows)
-    assert "| heuristic | 2 | 1.0M | 2.0 | 0.600 (0.500 - 0.700) | 1.20 | 0.75 |" in text
+    text = table(FIGURE, rows, SUMMARY)
+    assert f"| heuristic | 0, 1 | 1.0M | 2.0 | {theirs.solved} | 1.20 | {theirs.improvement} |" in text
     assert "| ALMA better |" in text
     assert rows_of(scores, "heuristic")[0].improvement.value == pytest.approx(0.25)
 
 
 def test_the_layout_of_marl_eval(trained, scores):
     curves = curves_of(FIGURE, BUDGET, trained)
-    run = marl_eval(scores, curves)[DOORS.task][DOORS.name]["heuristic"]["seed_0"]
+    algorithms = marl_eval(FIGURE, scores, curves)[DOORS.name][DOORS.name]
+    assert list(algorithms) == ["ALMA", "heuristic", "ALMA on the heuristic's actors", "ALMA one step"], "no commas"
+    run = algorithms["heuristic"]["seed_0"]
     (only,) = [point for point in curves if point.play == FIGURE.plays[1]]
     assert run["step_0"]["step_count"] == only.step == 2048
     assert run["step_0"]["win_rate"] == [only.summary["success_rate"]]
     assert run["step_0"]["return"] == [only.summary["mean_return"]]
     assert run["absolute_metrics"]["win_rate"] == [scores[1].summary["success_rate"]]
+
+
+def test_marl_eval_gets_the_same_runs_of_all_algorithms():
+    scores = [
+        made_up("ALMA", 0, 0.6),
+        made_up("ALMA", 1, 0.8),
+        made_up("heuristic", 0, 0.5),
+        made_up("heuristic", 1, 0),
+    ]
+    fewer = [*scores, made_up("ALMA, one step", 1, 0.4)]
+    assert marl_eval(FIGURE, fewer, []) == marl_eval(FIGURE, scores, [])
+    assert {tuple(runs) for runs in marl_eval(FIGURE, scores, [])[DOORS.name][DOORS.name].values()} == {
+        ("seed_0", "seed_1")
+    }
+
+
+def test_points_of_a_sweep_are_tasks_of_marl_eval():
+    swept = [replace(made_up("ALMA", 0, 0.6), play=replace(FIGURE.plays[0], panel="limit", at=at)) for at in (0.5, 1.0)]
+    unswept = made_up("heuristic", 0, 0.5)
+    assert {task: list(found) for task, found in marl_eval(FIGURE, [*swept, unswept], [])[DOORS.name].items()} == {
+        "doors: limit 0.5": ["ALMA"],
+        "doors: limit 1": ["ALMA"],
+    }

@@ -28,22 +28,49 @@ def test_the_interquartile_mean_of_multiples_of_four_is_the_trimmed_mean(scores)
 
 
 @given(rates)
-def test_intervals_hold_their_value_and_stay_within_the_scores(scores):
-    for estimate in (mean(scores), final_score(scores)):
-        assert scores.min() - 1e-9 <= estimate.value <= scores.max() + 1e-9
-        if len(scores) > 1:
-            assert scores.min() - 1e-9 <= estimate.low <= estimate.high <= scores.max() + 1e-9
+def test_intervals_of_means_hold_their_value_and_stay_within_the_scores(scores):
+    estimate = mean(scores)
+    assert scores.min() - 1e-9 <= estimate.value <= scores.max() + 1e-9
+    if len(scores) > 1:
+        assert scores.min() - 1e-9 <= estimate.low <= estimate.high <= scores.max() + 1e-9
+
+
+def outcomes(*counts, episodes=100):
+    """Seeds that solved so many of the same episodes."""
+    return np.arange(episodes) < np.array(counts)[:, None]
 
 
 def test_a_single_seed_has_no_interval():
     assert mean(np.array([0.4])) == Estimate(0.4)
-    assert probability_of_improvement(np.array([0.4]), np.array([0.1, 0.2])) == Estimate(1.0)
+    assert final_score(outcomes(40)) == Estimate(0.4)
+    assert probability_of_improvement(outcomes(40), outcomes(10, 20)) == Estimate(1.0)
 
 
 def test_improvement_counts_pairs_and_halves_ties():
-    found = probability_of_improvement(np.array([1.0, 3.0]), np.array([1.0, 2.0]))
+    found = probability_of_improvement(outcomes(10, 30), outcomes(10, 20))
     assert found.value == pytest.approx((0.5 + 0 + 1 + 1) / 4)
     assert found.low <= found.value <= found.high
+
+
+def test_intervals_know_that_seeds_share_their_episodes():
+    """Seeds that agree in every episode are as sure as one binomial sample, not more."""
+    found = final_score(outcomes(40, 40, 40, 40, 40))
+    assert found.value == pytest.approx(0.4)
+    half = 1.96 * np.sqrt(0.4 * 0.6 / 100)
+    assert found.low == pytest.approx(0.4 - half, abs=0.015)
+    assert found.high == pytest.approx(0.4 + half, abs=0.015)
+
+
+def test_intervals_know_that_seeds_differ():
+    narrow = final_score(outcomes(500, 500, 500, 500, 500, episodes=1000))
+    wide = final_score(outcomes(300, 400, 500, 600, 700, episodes=1000))
+    assert wide.value == pytest.approx(narrow.value)
+    assert wide.high - wide.low > 3 * (narrow.high - narrow.low)
+
+
+def test_what_is_better_in_the_same_episodes_is_better_whatever_is_drawn():
+    found = probability_of_improvement(outcomes(60, 60), outcomes(40, 40))
+    assert (found.value, found.low) == (1.0, 1.0)
 
 
 def test_bootstrap_intervals_cover_the_truth_about_as_often_as_they_say():
@@ -51,3 +78,15 @@ def test_bootstrap_intervals_cover_the_truth_about_as_often_as_they_say():
     covered = np.mean([estimate.low <= 0 <= estimate.high for estimate in map(mean, draws)])
     # percentile intervals of 20 draws are a little short: 92 - 93 %; four standard errors of 200 are 7 points
     assert 0.86 <= covered <= 0.99
+
+
+def test_final_scores_cover_the_truth_about_as_often_as_they_say():
+    """Twenty seeds with rates of their own play 50 episodes, some of which are harder than others for all of them."""
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(100):
+        hardness, skill = rng.normal(size=50), rng.normal(size=20)
+        successes = rng.normal(size=(20, 50)) + skill[:, None] > hardness
+        found = final_score(successes)
+        covered.append(found.low <= 0.5 <= found.high)
+    # four standard errors of 100 are 9 points
+    assert np.mean(covered) >= 0.86

@@ -1,0 +1,66 @@
+"""What every method came to: the final performance at each point of a figure, over all seeds."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from alma.reproduce.scores import Score
+from alma.reproduce.statistics import Estimate, final_score, probability_of_improvement
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one method came to, at one point of a figure."""
+
+    panel: str
+    label: str
+    at: float | None
+    seeds: tuple[int, ...]
+    steps: int
+    minutes: float
+    """Of training: the fastest of the runs, which had the least to share the machine with."""
+    solved: Estimate
+    mean_return: float
+    improvement: Estimate | None
+    """How likely the figure's reference does better; None for itself, and where it was not run."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        names = ("panel", "label", "at", "seeds", "steps", "minutes", "mean_return")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "solved": vars(self.solved),
+            "probability_of_improvement": self.improvement and vars(self.improvement),
+        }
+
+
+def rows_of(scores: list[Score], reference: str) -> list[Row]:
+    """The final performance of everything, in the order of the figure."""
+    points = dict.fromkeys((score.play.panel, score.play.label, score.play.at) for score in scores)
+    return [_row(scores, reference, *point) for point in points]
+
+
+def _row(scores: list[Score], reference: str, panel: str, label: str, at: float | None) -> Row:
+    here = [score for score in scores if (score.play.panel, score.play.at) == (panel, at)]
+    mine = [score for score in here if score.play.label == label]
+    ours = [score for score in here if score.play.label == reference]
+    return Row(
+        panel,
+        label,
+        at,
+        seeds=tuple(score.seed for score in mine),
+        steps=max(score.run["step"] for score in mine),
+        minutes=min(score.run["training_minutes"] for score in mine),
+        solved=final_score(_successes(mine)),
+        mean_return=float(np.mean([score.summary["mean_return"] for score in mine])),
+        improvement=None
+        if label == reference or not ours
+        else probability_of_improvement(_successes(ours), _successes(mine)),
+    )
+
+
+def _successes(scores: list[Score]) -> Bool[np.ndarray, "S E"]:
+    return np.stack([score.successes for score in scores])
