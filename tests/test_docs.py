@@ -9,6 +9,7 @@ import pytest
 from doors import SMALL, Doors
 
 from alma import registry
+from alma.presets import preset
 from alma.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent
@@ -47,3 +48,17 @@ def test_the_methods_of_ones_own_can_be_trained(name, tmp_path, monkeypatch):
     trainer = Trainer(Doors(), SMALL, f"my_methods:{name}")
     _, figures = jax.eval_shape(trainer.update, jax.eval_shape(trainer.init, jax.random.key(0)))
     assert ("utility_size" in figures) == (name == "CALM")
+
+
+@pytest.mark.parametrize("method", ["alma", "alma-no-mask", "copa", "random"])
+@pytest.mark.parametrize("name", ["fast", "paper"])
+def test_the_task_of_ones_own_can_be_trained(name, method, monkeypatch):
+    """It has no relations, no heuristics and no scripted policy: none of them is needed."""
+    monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
+    named = {"__name__": "own"}
+    text = (ROOT / "docs" / "own_task.md").read_text()
+    exec(compile(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], "own", "exec"), named)
+    options = preset(name, "starcraft")  # imagined groups, and targets in `fast`
+    trainer = Trainer(named["Doors"](agents=4), options, method)
+    _, figures = jax.eval_shape(trainer.update, jax.eval_shape(trainer.init, jax.random.key(0)))
+    assert "actor_loss" in figures

@@ -3,10 +3,17 @@
 Most of the work is the same under all masks, and done once: agents that imagine to be in groups look several times.
 """
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+
+def of_any_size(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
+    """How layers over relations begin: like others, and with nothing at all in tasks that have no relations."""
+    return nn.initializers.lecun_normal()(key, shape, dtype) if shape[0] else jnp.zeros(shape, dtype)
 
 
 class MultiHead(nn.Module):
@@ -29,7 +36,7 @@ class MultiHead(nn.Module):
         size = self.width // self.heads
 
         def project(name: str, array: Array) -> Array:
-            projected = nn.Dense(self.width, use_bias=False, name=name)(array)
+            projected = nn.Dense(self.width, use_bias=False, kernel_init=of_any_size, name=name)(array)
             return projected.reshape(*projected.shape[:-1], self.heads, size)
 
         query = project("query", inputs[..., : attends.shape[-2], :])

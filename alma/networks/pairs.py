@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from alma.networks.attention import of_any_size
 from alma.networks.masks import allocation_matrix
 from alma.task import View
 
@@ -40,7 +41,7 @@ class PairEncoder(nn.Module):
             view.relations[..., None, agents:, :], at[..., None, :, :, None], axis=-2
         )  # A x M x K x R
         thing = nn.Dense(self.width, name="entity")(features)
-        relation = nn.Dense(self.width, use_bias=False, name="relation")(relations)
+        relation = nn.Dense(self.width, use_bias=False, kernel_init=of_any_size, name="relation")(relations)
         agent = nn.Dense(self.width, use_bias=False, name="agent")(view.entities[..., :agents, :])
         pair = nn.relu(thing[..., None, :, :, :] + relation + agent[..., :, None, None, :])
         pooled = jnp.sum(found[..., None, :, :, :] * pair, axis=-2)

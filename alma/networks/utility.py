@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from alma.networks.attention import Attention, Pooling
+from alma.networks.attention import Attention, Pooling, of_any_size
 from alma.task import View
 
 
@@ -60,7 +60,7 @@ class Aim(nn.Module):
         target: Int[Array, "*b A U"],
     ) -> Float[Array, "*b G A U"]:
         of_target = nn.Dense(self.width, use_bias=False)(features)[..., None, None, :, :]
-        of_pair = nn.Dense(self.width)(relations)[..., None, :, :, :]
+        of_pair = nn.Dense(self.width, kernel_init=of_any_size)(relations)[..., None, :, :, :]
         of_agent = nn.Dense(self.width, use_bias=False)(hidden)[..., None, :]
         worth = nn.Dense(1)(nn.relu(of_target + of_pair + of_agent))[..., 0]
         target = target[..., None, :, :]
