@@ -180,6 +180,16 @@ def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Play, ..
     return (*sweep, *(Play(panel, arm.label, arm) for arm in (_MATCHING, _DYNAMIC, _FLAT)))
 
 
+def transplants(setting: Setting, *heuristics: str) -> tuple[Play, ...]:
+    """ALMA and heuristics as they were trained, and the allocator of each on the actors of the other."""
+    ours, *others = arms_of(setting, "alma", *heuristics)
+    return (
+        *(Play(setting.title, f"{arm.label}, trained together", arm) for arm in (ours, *others)),
+        *(Play(setting.title, f"ALMA's allocator on actors of {arm.label}", arm, allocator=ours) for arm in others),
+        *(Play(setting.title, f"{arm.label} on actors of ALMA", ours, allocator=arm.method) for arm in others),
+    )
+
+
 DEPARTURES: Mapping[str, Mapping[str, Any]] = {
     "fast": {},
     "attention instead of pooling": {"actors.networks.trunk": "attention"},
@@ -235,18 +245,8 @@ FIGURES = {
             "transplant",
             "Allocators on actors that were trained without them",
             "bars",
-            tuple(
-                Play(SZ_DISADVANTAGE.title, label, arm, allocator=allocator)
-                for label, arm, allocator in (
-                    ("ALMA, trained together", _ALMA, None),
-                    ("matching, trained together", _MATCHING, None),
-                    ("dynamic, trained together", _DYNAMIC, None),
-                    ("ALMA's allocator on actors of matching", _MATCHING, _ALMA),
-                    ("ALMA's allocator on actors of dynamic", _DYNAMIC, _ALMA),
-                    ("matching on actors of ALMA", _ALMA, "heuristic:matching"),
-                    ("dynamic on actors of ALMA", _ALMA, "heuristic:dynamic"),
-                )
-            ),
+            transplants(SZ_DISADVANTAGE, "heuristic:matching", "heuristic:dynamic")
+            + transplants(SAVE_THE_CITY, "heuristic"),
             seeds=2,
             reference="ALMA, trained together",
         ),

@@ -174,7 +174,7 @@ def table(figure: Figure, rows: list[Row], summary: dict[str, Any]) -> str:
         swept = any(row.at is not None for row in here)
         compared = any(row.improvement is not None for row in here)
         head = ["", *(["at"] if swept else []), "seeds", "steps", "minutes", "solved", "return"]
-        head += [f"{figure.reference} better"] if compared else []
+        head += [f"{figure.reference} is better"] if compared else []
         lines += ["", f"## {panel}", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
         for row in here:
             cells = [

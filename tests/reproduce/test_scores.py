@@ -168,7 +168,7 @@ def test_rows_compare_with_the_reference():
     assert theirs.improvement.value == pytest.approx(0.75)
     text = table(FIGURE, rows, SUMMARY)
     assert f"| heuristic | 0, 1 | 1.0M | 2.0 | {theirs.solved} | 1.20 | {theirs.improvement} |" in text
-    assert "| ALMA better |" in text
+    assert "| ALMA is better |" in text
     assert rows_of(scores, "heuristic")[0].improvement.value == pytest.approx(0.25)
 
 
