@@ -8,7 +8,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 
 def of_any_size(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
@@ -93,57 +93,39 @@ class Pooling(nn.Module):
         agents = attends.shape[-2]
         mine = features[..., :agents, :]
 
-        def seen(name: str, codes: Float[Array, "*b #A K H"]) -> Float[Array, "*b A K H"]:
+        def pairs(name: str, others: Float[Array, "*b n K W"]) -> Float[Array, "*b A K H"]:
             own = nn.Dense(self.width, use_bias=False, name=f"own_to_{name}")(mine)
-            return nn.relu(codes + own[..., None, :])
+            return nn.relu(nn.Dense(self.width, name=name)(others) + own[..., None, :])
 
         def pool(found: Float[Array, "*b G A K"], codes: Float[Array, "*b A K H"]) -> Float[Array, "*b G A H"]:
             return jnp.moveaxis(jnp.moveaxis(found, -3, -2) @ codes, -2, -3)
 
-        found, at = self._choose(attends)
-        things = Things(self.width, name="thing")(features[..., agents:, :], relations[..., agents:, :], at)
-        of_things = pool(found, seen("thing", things))
-        mates = nn.Dense(self.width, name="mate")(mine)[..., None, :, :]
-        of_mates = pool(attends[..., :agents].astype(jnp.float32), seen("mate", mates))
+        found, things, near = self._gather(features, relations, attends)
+        of_things = pool(found, pairs("thing", jnp.concatenate([things, near], axis=-1)))
+        of_mates = pool(attends[..., :agents].astype(jnp.float32), pairs("mate", mine[..., None, :, :]))
         itself = jnp.diagonal(attends[..., :agents], axis1=-2, axis2=-1)[..., None]
         own = itself * nn.relu(nn.Dense(self.width, name="own")(mine))[..., None, :, :]
         normal = nn.LayerNorm(name="norm")(jnp.concatenate([own, of_things, of_mates], axis=-1))
         return jnp.where(jnp.any(attends, axis=-1, keepdims=True), nn.Dense(self.width, name="output")(normal), 0)
 
-    def _choose(self, attends: Bool[Array, "*b G A E"]) -> tuple[Float[Array, "*b G A K"], Int[Array, "*b A K"] | None]:
-        """Under which masks agents look at things, and at which; None: at all."""
-        agents, entities = attends.shape[-2:]
-        looked_at = attends[..., agents:].astype(jnp.float32)
-        if self.things is None or self.things >= entities - agents:
-            return looked_at, None
-        _, at = jax.lax.top_k(jnp.max(looked_at, axis=-3), self.things)
-        return jnp.take_along_axis(looked_at, at[..., None, :, :], axis=-1), at
-
-
-class Things(nn.Module):
-    """A linear layer over the features of things and what they are to an agent, for every agent.
-
-    Features are the same for all agents: they are gone through once for each thing, not for each pair.
-    """
-
-    width: int
-
-    @nn.compact
-    def __call__(
+    def _gather(
         self,
-        features: Float[Array, "*b T F"],
-        relations: Float[Array, "*b A T R"],
-        at: Int[Array, "*b A K"] | None,
-    ) -> Float[Array, "*b A K H"]:
-        known = features.shape[-1]
-        shape = (known + relations.shape[-1], self.width)
-        kernel = self.param("kernel", nn.initializers.lecun_normal(), shape)
-        bias = self.param("bias", nn.initializers.zeros, (self.width,))
-        things = (features @ kernel[:known] + bias)[..., None, :, :]
-        if at is not None:
-            things = jnp.take_along_axis(things, at[..., None], axis=-2)
-            relations = jnp.take_along_axis(relations, at[..., None], axis=-2)
-        return things + relations @ kernel[known:]
+        features: Float[Array, "*b E F"],
+        relations: Float[Array, "*b A E R"],
+        attends: Bool[Array, "*b G A E"],
+    ) -> tuple[Float[Array, "*b G A K"], Float[Array, "*b A K F"], Float[Array, "*b A K R"]]:
+        """The things each agent looks at: under which masks it does, their features and relations."""
+        agents, entities = attends.shape[-2:]
+        looked_at, near = attends[..., agents:].astype(jnp.float32), relations[..., agents:, :]
+        things = features[..., None, agents:, :]
+        if self.things is None or self.things >= entities - agents:
+            return looked_at, jnp.broadcast_to(things, (*near.shape[:-1], things.shape[-1])), near
+        _, at = jax.lax.top_k(jnp.max(looked_at, axis=-3), self.things)
+        return (
+            jnp.take_along_axis(looked_at, at[..., None, :, :], axis=-1),
+            jnp.take_along_axis(things, at[..., None], axis=-2),
+            jnp.take_along_axis(near, at[..., None], axis=-2),
+        )
 
 
 def masked_softmax(logits: Float[Array, "*#n"], mask: Bool[Array, "*#n"]) -> Float[Array, "*#n"]:
