@@ -1,0 +1,43 @@
+"""Pictures show what rows say."""
+
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from reproduce.example import FIGURE
+
+from alma.reproduce.figures import FIGURES
+from alma.reproduce.plots import draw, draw_sweep
+from alma.reproduce.rows import Row
+from alma.reproduce.statistics import Estimate
+
+
+def row(label, at, value, panel="N_t"):
+    return Row(panel, label, at, (0, 1), 1_000_000, 2.0, Estimate(value, value - 0.1, value + 0.1), 1.0, None)
+
+
+SWEPT = [row("ALMA", 12.0, 0.6), row("ALMA", 1.0, 0.4), row("matching", None, 0.3)]
+
+
+def test_sweeps_are_drawn_in_order_beside_what_does_not_depend_on_them():
+    picture, axis = pyplot.subplots()
+    draw_sweep(axis, FIGURES["robustness"], SWEPT)
+    swept, line = axis.get_lines()[0], axis.get_lines()[-1]
+    assert np.array_equal(swept.get_xydata(), [[1, 0.4], [12, 0.6]])
+    assert (line.get_linestyle(), line.get_label(), set(line.get_ydata())) == ("--", "matching", {0.3})
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "12"]
+    pyplot.close(picture)
+
+
+@pytest.mark.parametrize("name", ["robustness", "spread", "ablations"])
+def test_every_kind_of_figure_is_drawn(name, tmp_path):
+    rows = [row("fast", None, 0.5, "A"), row("other", None, 0.4, "A")] if name == "ablations" else SWEPT
+    files = draw(FIGURES[name], rows, [], tmp_path)
+    assert all(file.stat().st_size for file in files)
+
+
+def test_the_same_picture_gives_the_same_file(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        draw(FIGURE, [row("ALMA", None, 0.5)], [], folder)
+    assert (first / "figure.svg").read_bytes() == (second / "figure.svg").read_bytes()
