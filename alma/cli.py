@@ -1,5 +1,6 @@
 """The command line: all commands, and what becomes of errors."""
 
+import os
 import sys
 from typing import Annotated, Any, Union
 
@@ -44,6 +45,11 @@ def main(arguments: list[str] | None = None) -> None:
             args=arguments,
         )
         command.run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads the output, such as `head`, has seen enough. What is left must not go there again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (OSError, ValueError) as error:
         sys.exit(f"alma: {error}")
     except Interrupted as stopped:

@@ -1,5 +1,8 @@
 """The command line as a whole: what becomes of mistakes."""
 
+import sys
+from subprocess import PIPE, Popen
+
 import pytest
 from commandline import run
 
@@ -43,3 +46,16 @@ def test_mistakes_are_told_in_one_line(arguments, message):
     assert str(error.value).startswith("alma: ")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+SAYS_ONE_THING = "from alma import cli; cli.Tasks.run = lambda tasks: print('something'); cli.main(['tasks'])"
+
+
+def test_output_that_nobody_reads_is_no_mistake():
+    with Popen([sys.executable, "-c", SAYS_ONE_THING], stdout=PIPE, stderr=PIPE, text=True) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        command.stdout.close()
+        told = command.stderr.read()
+    assert command.returncode == 1
+    assert not told
