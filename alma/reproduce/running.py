@@ -19,7 +19,7 @@ from alma.run import Interrupted, RunFolder, stop_on_signal
 
 MINUTES_PER_MILLION = {
     ("save-the-city", "fast"): 2.6,
-    ("starcraft", "fast"): 7.9,
+    ("starcraft", "fast"): 5.9,
     ("save-the-city", "paper"): 377.0,
     ("starcraft", "paper"): 750.0,
 }
