@@ -16,12 +16,12 @@ from safetensors.flax import save_file
 from alma.allocation import SearchAllocator, allocator_by_name
 from alma.checkpoint import named_leaves, written_at_once
 from alma.configuration import RunConfig, from_json, to_json
-from alma.evaluation import Players
+from alma.evaluation import Players, policy_by_name
 from alma.learning.allocators import LearnedAllocator, RuleAllocator
 from alma.learning.copa import CoachedActors
 from alma.learning.qmix import Strategy
 from alma.pretrained import locate
-from alma.rollout import Allocator, Situation, Weigh, no_critic
+from alma.rollout import Allocator, Situation, Weigh, no_coach, no_critic, no_ratings
 from alma.task import NOBODY, Actions, Allocation, Task, TaskSpec, View
 from alma.trainer import Trainer
 
@@ -180,21 +180,26 @@ def _allocation_values(
 
 def transplant(
     policy: LearnedPolicy,
-    actors: LearnedPolicy | None = None,
+    actors: LearnedPolicy | str | None = None,
     allocator: LearnedPolicy | str | None = None,
     task: Task | None = None,
 ) -> Players:
     """Put parts of other runs, or a rule, in the place of a policy's own: what was never trained together plays.
 
-    `allocator` is another policy, or `search`, `random`, `heuristic[:NAME]` or `fixed:SUBTASKS`. `task` is what will be
-    played, if not the task of the policy.
+    `actors` is another policy, `random`, or the name of a script of the task. `allocator` is another policy, or
+    `search`, `random`, `heuristic[:NAME]` or `fixed:SUBTASKS`. `task` is what will be played, if not the task of the
+    policy.
     """
-    actors = actors or policy
-    if not actors.trainer.actors.scope.knows_subtasks:
-        raise ValueError(f"the actors of {actors.config.method!r} know no subtasks: no allocator can be put on them")
+    trained = actors if isinstance(actors, LearnedPolicy) else policy
     source = allocator if isinstance(allocator, LearnedPolicy) else policy
-    for other in (actors, source):
+    for other in (trained, source):
         check_fits(policy.task.spec, other.task.spec)
+    players = trained.players
+    if isinstance(actors, str):
+        script = policy_by_name(task or policy.task, actors)
+        players = replace(players, policy=script, coach=no_coach, rate=no_ratings)
+    elif not trained.trainer.actors.scope.knows_subtasks:
+        raise ValueError(f"the actors of {trained.config.method!r} know no subtasks: no allocator can be put on them")
     if allocator == "search":
         critic = policy.trainer.allocator
         if not isinstance(critic, LearnedAllocator):
@@ -208,8 +213,8 @@ def transplant(
         if not source.trainer.allocator.allocates:
             raise ValueError(f"the method {source.config.method!r} has no allocator")
         rule, weigh = source.players.allocator, source.players.weigh
-    params = {"actors": actors.params["actors"], "allocator": source.params["allocator"]}
-    return replace(actors.players, allocator=rule, weigh=weigh, period=source.period, params=params)
+    params = {"actors": trained.params["actors"], "allocator": source.params["allocator"]}
+    return replace(players, allocator=rule, weigh=weigh, period=source.period, params=params)
 
 
 def check_fits(trained: TaskSpec, other: TaskSpec) -> None:

@@ -48,6 +48,10 @@ class Doors(Task):
     def heuristics(self):
         return {"owner": send_to_own_door}
 
+    @property
+    def policies(self):
+        return {"scripted": push_the_right_side}
+
     def reset(self, key):
         owner_key, side_key = jax.random.split(key)
         return {
@@ -94,6 +98,12 @@ def send_to_own_door(state):
     """Everybody to the door that opens for them, and to the other one when it is open."""
     own = jnp.argsort(state["owner"])
     return jnp.where(state["open"][own], 1 - own, own)
+
+
+def push_the_right_side(key, state, allocation):
+    """Of the door one was given."""
+    door = jnp.asarray(allocation)
+    return jnp.where(door == NOBODY, 0, door * 2 + jnp.where(state["left"][door], 0, 1))
 
 
 SMALL = TrainingOptions(

@@ -68,6 +68,16 @@ def test_a_rule_in_place_of_an_allocator(one, situations):
     assert (played(transplant(one, allocator="fixed:1,0"), situations)[1] == [1, 0]).all()
 
 
+def test_a_script_in_place_of_actors(one, situations):
+    players = transplant(one, actors="scripted")
+    actions, allocations = played(players, situations)
+    keys = jax.random.split(jax.random.key(1), 64)
+    own = jnp.broadcast_to(jnp.arange(2), (64, 2))
+    np.testing.assert_array_equal(actions, jax.vmap(one.task.policies["scripted"])(keys, situations.state, own))
+    np.testing.assert_array_equal(allocations, played(one.players, situations)[1])
+    assert players.rate(players.params, keys[0], situations) is None, "a script rates nothing"
+
+
 def test_a_search_takes_what_the_critic_finds_best(one, situations):
     _, found = played(transplant(one, allocator="search"), situations)
     every = np.array([[a, b] for a in range(2) for b in range(2)])
@@ -105,6 +115,8 @@ def test_coached_policies_play(situations):
         (lambda: transplant(untrained(), allocator=untrained("flat")), "the method 'flat' has no allocator"),
         (lambda: transplant(untrained("random"), allocator="search"), "a search needs a critic"),
         (lambda: transplant(untrained(), allocator="magic"), "unknown allocation 'magic'"),
+        (lambda: transplant(untrained(), actors="magic"), "unknown policy 'magic': choose from random, scripted"),
+        (lambda: transplant(untrained("flat"), actors="scripted"), "the method 'flat' has no allocator"),
     ],
 )
 def test_what_does_not_fit_is_refused(make_error, message):

@@ -39,7 +39,7 @@ class LearnedChoice:
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """An option of the task that differs from training; may be repeated."""
     actors: str | None = None
-    """Let the actors of this run act instead, as they are."""
+    """Who acts instead: `random`, a script of the task (`scripted`), or the folder or weights of another run."""
     allocator: str | None = None
     """Who allocates instead: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search` (the best by the
     critic of POLICY), or the folder or weights of another run."""
@@ -57,8 +57,20 @@ class LearnedChoice:
     def make_players(self, policy: LearnedPolicy, task: Task) -> Players:
         if self.actors is None and self.allocator is None:
             return policy.players
-        actors = load(self.actors) if self.actors else None
+        actors = self.actors and actors_or_run(self.actors, task)
         return transplant(policy, actors, self.allocator and allocator_or_run(self.allocator), task)
+
+
+def actors_or_run(name: str, task: Task) -> LearnedPolicy | str:
+    """A script of the task by name as it is, and anything else as a run."""
+    scripts = ["random", *task.policies]
+    if name in scripts:
+        return name
+    if not locate(name).exists():
+        raise ValueError(
+            f"there is no run {name!r} to act: name a run folder or weights, or choose from {', '.join(scripts)}"
+        )
+    return load(name)
 
 
 def allocator_or_run(name: str, purpose: str = "allocate") -> LearnedPolicy | str:

@@ -31,6 +31,8 @@ def test_from_the_demo_to_a_longer_run(capsys, tmp_path):
     assert result["task_options"] == {"agents": 2}
     with pytest.raises(SystemExit, match="there is no run 'nowhere' to allocate: name a run folder"):
         run("evaluate", out, "--allocator", "nowhere")
+    with pytest.raises(SystemExit, match=r"there is no run 'nowhere' to act: .* choose from random, scripted"):
+        run("evaluate", out, "--actors", "nowhere")
     with pytest.raises(SystemExit, match="for each of 2 agents, as in fixed:0,1, not"):
         run("evaluate", out, "--allocator", "fixed:0,1,2,3,4", "--set", "agents=2")
 
