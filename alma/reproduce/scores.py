@@ -54,24 +54,33 @@ class CurvePoint:
 
 
 def score_all(figure: Figure, budget: Budget, out: Path, console: Console) -> list[Score]:
-    """Play what can be played: points whose runs are not finished are left out."""
+    """Play what can be played: points whose runs are not finished, or have no weights, are left out."""
     found = []
     for play in track(figure.plays, f"{figure.name}: playing", console=console, disable=not console.is_terminal):
         for seed in budget.seeds_of(figure, play.arm):
             arms = [play.arm, *([play.allocator] if isinstance(play.allocator, Arm) else [])]
             folders = [RunFolder(out / "runs" / arm.run_name(budget.preset, seed)) for arm in arms]
-            if all(folder.result.exists() for folder in folders):
-                found.append(Score(play, seed, read_json(folders[0].result), played(play, folders)))
+            if not all(folder.result.exists() for folder in folders):
+                continue
+            if summary := played(play, folders):
+                found.append(Score(play, seed, read_json(folders[0].result), summary))
     return found
 
 
 def played(play: Play, folders: list[RunFolder]) -> dict[str, Any]:
-    """The summary of greedy episodes, from the run's folder if the same weights have played them already."""
+    """The summary of greedy episodes, from the run's folder if the same weights have played them already.
+
+    Published runs have no weights: what is noted of their episodes holds, and where nothing is, there is nothing.
+    """
     file = folders[0].path / "scores" / f"{condition(play, folders)}.json"
-    played_by = {"weights": [fingerprint(folder) for folder in folders], "episodes": EPISODES, "seed": SEED}
     kept = _kept(file)
+    before = kept.get("played_by", {}).get("weights", [None] * len(folders))
+    weights = [fingerprint(folder) or noted for folder, noted in zip(folders, before, strict=True)]
+    played_by = {"weights": weights, "episodes": EPISODES, "seed": SEED}
     if kept.get("played_by") == played_by:
         return kept
+    if not all((folder.path / WEIGHTS).exists() for folder in folders):
+        return {}
     policy = load(folders[0].path)
     task = replace(policy.config, task_options={**policy.config.task_options, **play.task_options}).make_task()
     results = play_episodes(task, players_of(play, policy, folders, task), EPISODES, SEED)
@@ -90,9 +99,10 @@ def _kept(file: Path) -> dict[str, Any]:
         return {}
 
 
-def fingerprint(folder: RunFolder) -> str:
-    """Tells weights apart."""
-    return hashlib.sha256((folder.path / WEIGHTS).read_bytes()).hexdigest()[:16]
+def fingerprint(folder: RunFolder) -> str | None:
+    """Tells weights apart, where there are any."""
+    weights = folder.path / WEIGHTS
+    return hashlib.sha256(weights.read_bytes()).hexdigest()[:16] if weights.exists() else None
 
 
 def players_of(play: Play, policy: LearnedPolicy, folders: list[RunFolder], task: Task) -> Players:

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,6 +83,14 @@ def test_damaged_scores_are_played_again_and_damaged_results_named(trained, scor
     with pytest.raises(ValueError, match=r"result.json cannot be read"):
         score_all(FIGURE, BUDGET, trained, CONSOLE)
     (run / "result.json").write_text(result)
+
+
+def test_published_runs_need_no_weights(trained, scores, tmp_path, monkeypatch):
+    monkeypatch.setattr(scoring, "play_episodes", lambda *_: pytest.fail("played again"))
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.safetensors"))
+    assert score_all(FIGURE, BUDGET, tmp_path, CONSOLE) == scores
+    (tmp_path / "runs" / LEARNED.run_name("tiny", 0) / "scores" / "as-trained.json").unlink()
+    assert score_all(FIGURE, BUDGET, tmp_path, CONSOLE) == scores[1:], "what was not played cannot be"
 
 
 def test_points_without_their_runs_are_missing(trained, scores):
