@@ -24,6 +24,11 @@ RELATIONS = (
     "can heal",
     "hits to kill",
     "hits to kill me",
+    "base to the east",
+    "base to the north",
+    "my way to the base",
+    "its way to the base",
+    "nearer to the base than me",
 )
 
 NEAR = 8.0
@@ -75,7 +80,11 @@ def view(rules: Rules, state: State) -> View:
         active=judge(rules, state).active,
         available=available,
         target=_targets(rules, state, available),
-        relations=jnp.where(both[..., None], _relations(offset, distance, pairs, aims), 0),
+        relations=jnp.where(
+            both[..., None],
+            jnp.concatenate([_relations(offset, distance, pairs, aims), _base_relations(rules, state)], axis=-1),
+            0,
+        ),
     )
 
 
@@ -170,7 +179,7 @@ def _relations(
     offset: Float[Array, "A E 2"], distance: Float[Array, "A E"], pairs: Pairs, aims: Bool[Array, "A E"]
 ) -> Float[Array, "A E R"]:
     towards = offset / jnp.maximum(distance, 1e-3)[..., None]
-    columns = [
+    return _stack(
         offset[..., 0] / NEAR,
         offset[..., 1] / NEAR,
         distance / NEAR,
@@ -183,5 +192,22 @@ def _relations(
         pairs.heals,
         jnp.minimum(pairs.hits_to_kill, MANY_HITS) / MANY_HITS,
         jnp.minimum(pairs.hits_to_die, MANY_HITS) / MANY_HITS,
-    ]
+    )
+
+
+def _base_relations(rules: Rules, state: State) -> Float[Array, "A E R"]:
+    """Where the base is: it is no entity, and battles are lost there."""
+    offset = rules.map_size / 2 - state.units.position
+    its_way = jnp.linalg.norm(offset, axis=-1)[None, :] - rules.base_radius
+    my_way = its_way.T[: rules.max_agents]
+    everybody = jnp.ones_like(its_way)
+    return _stack(
+        *(offset[: rules.max_agents].T[..., None] / NEAR * everybody),
+        my_way / NEAR * everybody,
+        jnp.broadcast_to(its_way / NEAR, (rules.max_agents, its_way.shape[1])),
+        its_way < my_way,
+    )
+
+
+def _stack(*columns: Float[Array, "A E"] | Bool[Array, "A E"]) -> Float[Array, "A E R"]:
     return jnp.stack([column.astype(jnp.float32) for column in columns], axis=-1)

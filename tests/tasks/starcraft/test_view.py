@@ -103,6 +103,17 @@ def test_relations():
     assert relation(VIEW, 0, 3, "east") == 0, "the absent are nothing to anybody"
 
 
+def test_relations_know_the_base():
+    # The second of us stands 2 east of the middle, which is the edge of the base; the third enemy 14 north of it.
+    for entity in (0, A + 2):
+        assert relation(VIEW, 1, entity, "base to the east") == pytest.approx(-2 / 8)
+        assert relation(VIEW, 1, entity, "base to the north") == 0
+        assert relation(VIEW, 1, entity, "my way to the base") == 0
+    assert relation(VIEW, 1, A + 2, "its way to the base") == pytest.approx(12 / 8)
+    assert relation(VIEW, 1, A + 2, "nearer to the base than me") == 0
+    assert relation(VIEW, 1, 0, "nearer to the base than me") == 1, "the first of us stands in it"
+
+
 def test_the_dead_are_gone():
     dead = replace(STATE, units=replace(STATE.units, health=STATE.units.health.at[A].set(0)))
     view = TASK.view(dead)
