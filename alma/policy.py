@@ -1,5 +1,6 @@
 """What a run has learned, ready to be used: load it, let it allocate and act, save it as one small file."""
 
+import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -224,13 +225,17 @@ def check_fits(trained: TaskSpec, other: TaskSpec) -> None:
             raise ValueError(f"what was learned does not fit: the tasks have different {what}")
 
 
+def fingerprint(weights: Path) -> str:
+    """Tells weights apart."""
+    return hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
+
+
 def load(path: str | Path) -> LearnedPolicy:
     """Load what was learned: a run folder, a file that `save` wrote, or `pretrained:NAME`, which comes with alma."""
     path = locate(path)
     file = path / WEIGHTS if path.is_dir() else path
     if not file.exists():
-        what = "no run folder, or nothing saved in it yet" if path.is_dir() else "no such file"
-        raise ValueError(f"cannot load {path}: {what}")
+        raise ValueError(f"cannot load {path}: {_why_nothing_is_there(path)}")
     try:
         with safe_open(str(file), framework="flax") as archive:
             described = archive.metadata() or {}
@@ -245,3 +250,11 @@ def load(path: str | Path) -> LearnedPolicy:
     if expected != {name: (leaf.shape, leaf.dtype) for name, leaf in tensors.items()}:
         raise ValueError(f"{file} does not fit its own configuration: it was written by another version of alma")
     return LearnedPolicy(config, jax.tree.unflatten(jax.tree.structure(like), [tensors[name] for name in expected]))
+
+
+def _why_nothing_is_there(path: Path) -> str:
+    if not path.is_dir():
+        return "no such file"
+    if (path / "result.json").exists():
+        return "a finished run without its weights, as published ones are; train it anew to play it"
+    return "no run folder, or nothing saved in it yet"

@@ -23,7 +23,7 @@ except ImportError:  # there is none on Windows
 from alma.checkpoint import CheckpointError, load_notes, load_tree, save_tree, written_at_once
 from alma.configuration import RunConfig, from_json, to_json
 from alma.evaluation import play_episodes, summarise
-from alma.policy import WEIGHTS, LearnedPolicy
+from alma.policy import WEIGHTS, LearnedPolicy, fingerprint
 from alma.report.sinks import JsonLines, Sink, TensorBoard, Wandb
 from alma.trainer import Trainer, TrainState, compile_chunk
 
@@ -104,6 +104,13 @@ class RunFolder:
             except BlockingIOError:
                 raise ValueError(f"{self.path} is being trained by another process") from None
             yield
+
+    @property
+    def way_on(self) -> str:
+        """What can be done with a finished run."""
+        if self.saved():
+            return "give more --steps to go on"
+        return "it has no checkpoint to go on from, as published runs have none; train it anew with --out"
 
     def saved(self) -> list[Path]:
         """Checkpoints, the newest first."""
@@ -213,7 +220,7 @@ class Run:
         """Train until done, and say what came of it. Raises `Interrupted` when asked to stop."""
         options = self.config.options
         if self.folder.result.exists():
-            raise ValueError(f"{self.folder.path} is finished: give more --steps to go on, or see its result.json")
+            raise ValueError(f"{self.folder.path} is finished: {self.folder.way_on}, or see its result.json")
         with self.folder.claimed(), stop_on_signal() as asked_to_stop:
             state = self._begin()
             self._open_sinks(int(state.env_steps))
@@ -233,6 +240,7 @@ class Run:
                 "evaluation": self.evaluations[-1],
                 "last_3_success_rate": fmean(entry["success_rate"] for entry in self.evaluations[-3:]),
                 "target_steps": options.steps,
+                "weights": fingerprint(self.folder.path / WEIGHTS),
             }
             write_json(self.folder.result, result)
             return result
@@ -367,6 +375,8 @@ def extend(folder: RunFolder, config: RunConfig, steps: int) -> RunConfig:
     """Let a run go on for longer than it was meant to."""
     if steps < config.options.steps:
         raise ValueError(f"{folder.path} is set to {config.options.steps:,} steps already: --steps can only raise that")
+    if folder.result.exists() and not folder.saved():
+        raise ValueError(f"{folder.path} is finished: {folder.way_on}")
     longer = replace(config, options=replace(config.options, steps=steps))
     write_json(folder.config, to_json(longer))
     folder.result.unlink(missing_ok=True)

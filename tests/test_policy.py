@@ -76,6 +76,18 @@ def test_a_script_in_place_of_actors(one, situations):
     np.testing.assert_array_equal(actions, jax.vmap(one.task.policies["scripted"])(keys, situations.state, own))
     np.testing.assert_array_equal(allocations, played(one.players, situations)[1])
     assert players.rate(players.params, keys[0], situations) is None, "a script rates nothing"
+    flat = transplant(untrained("flat"), actors="scripted", allocator="fixed:0,1")
+    np.testing.assert_array_equal(played(flat, situations)[0], actions)
+
+
+def test_scripts_are_those_of_the_task_that_is_played(one, situations):
+    class Lazy(Doors):
+        @property
+        def policies(self):
+            return {"scripted": lambda key, state, allocation: jnp.zeros_like(allocation)}
+
+    actions, _ = played(transplant(one, actors="scripted", task=Lazy()), situations)
+    assert not actions.any()
 
 
 def test_a_search_takes_what_the_critic_finds_best(one, situations):

@@ -182,6 +182,21 @@ def test_a_finished_run_can_be_made_longer(whole, tmp_path):
     assert go_on(folder.path).train()["step"] == 7 * CHUNK
 
 
+def test_a_published_run_is_left_as_it_is(whole, tmp_path):
+    """Without weights and checkpoints it can be neither played nor gone on with: nothing of it may be lost."""
+    left_out = shutil.ignore_patterns("*.ckpt", "*.safetensors")
+    shutil.copytree(whole.folder.path, tmp_path / "published", ignore=left_out)
+    folder = RunFolder(tmp_path / "published")
+    before = {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
+    with pytest.raises(ValueError, match="is finished: it has no checkpoint to go on from"):
+        extend(folder, folder.read_config(), 7 * CHUNK)
+    with pytest.raises(ValueError, match="is finished: it has no checkpoint to go on from"):
+        go_on(folder.path).train()
+    with pytest.raises(ValueError, match="a finished run without its weights"):
+        load(folder.path)
+    assert before == {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
+
+
 def test_losses_that_are_not_finite_stop_the_run(tmp_path):
     options = replace(OPTIONS, actors=replace(OPTIONS.actors, learning_rate=1e30))
     run = begin(tmp_path / "nan", replace(CONFIG, options=options))

@@ -61,15 +61,25 @@ class Reproduce:
             return
         if not self.no_plots:
             check_plots()
+        if published := sum(run.state == "published" for run in runs):
+            notes.print(
+                f"{published} of {len(runs)} runs are published ones, shown as they are and without weights to play; "
+                "with another --out they are trained anew",
+                soft_wrap=True,
+            )
         failed = [] if self.no_train else train_all(runs, self.jobs, notes)
-        for figure in figures:
-            self._write(figure, budget)
+        written = [self._write(figure, budget) for figure in figures]
         if failed:
             raise TrainingFailed("; ".join(failed))
+        if not any(written):
+            raise ValueError(f"nothing to show: none of the runs is finished in {self.out / 'runs'}")
 
-    def _write(self, figure: Figure, budget: Budget) -> None:
-        """Play what is trained, and write the figure."""
+    def _write(self, figure: Figure, budget: Budget) -> bool:
+        """Play what is trained, and write the figure; what is there is left alone if there is nothing to show."""
         scores = score_all(figure, budget, self.out, notes)
+        if not scores:
+            notes.print(f"{figure.name}: none of its runs is finished; nothing is written")
+            return False
         curves = curves_of(figure, budget, self.out)
         files = write_figure(
             figure, budget, scores, curves, self.out, command=self._command(figure), plots=not self.no_plots
@@ -78,6 +88,7 @@ class Reproduce:
         without = f" ({len(absent)} points are missing: see summary.json)" if absent else ""
         names = ", ".join(file.name for file in files)
         console.print(f"{figure.name}: {names} in {files[0].parent}{without}", soft_wrap=True)
+        return True
 
     def _command(self, figure: Figure) -> str:
         """What to type to have the same figure."""

@@ -56,7 +56,7 @@ class Watch(LearnedChoice):
             return Side(cast, record(task, cast.players, episodes, self.seed))
 
     def _cast(self, policy: LearnedPolicy, task: Task) -> Cast:
-        label = self.policy if self.actors is None else f"{self.policy}, actors of {self.actors}"
+        label = self.policy if self.actors is None else f"{self.policy}, actors: {self.actors}"
         return Cast(self.make_players(policy, task), label, policy.config.method, self.allocator or "")
 
     def _other(self, policy: LearnedPolicy, task: Task, name: str) -> Cast:

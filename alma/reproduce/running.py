@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from alma.configuration import RunConfig
+from alma.policy import WEIGHTS
 from alma.presets import ReportOptions
 from alma.report.sinks import read_lines
 from alma.reproduce.figures import Arm, Figure
@@ -45,15 +46,20 @@ class PlannedRun:
         return self.folder.path.name
 
     @property
-    def state(self) -> Literal["finished", "begun", "new"]:
+    def state(self) -> Literal["finished", "published", "begun", "new"]:
+        """Published runs are finished too, but have no weights."""
         if self.folder.result.exists():
-            return "finished"
+            return "finished" if (self.folder.path / WEIGHTS).exists() else "published"
         return "begun" if self.folder.config.exists() else "new"
+
+    @property
+    def done(self) -> bool:
+        return self.state in ("finished", "published")
 
     @property
     def step(self) -> int:
         """How far it is, by its last line of metrics."""
-        if self.state == "finished":
+        if self.done:
             return self.config.options.steps
         lines = read_lines(self.folder.metrics)
         return lines[-1]["step"] if lines else 0
@@ -61,7 +67,7 @@ class PlannedRun:
     @property
     def minutes(self) -> float:
         """What is left of it, about, on 2 cores."""
-        if self.state == "finished":
+        if self.done:
             return 0.0
         kind = self.config.method.partition(":")[0]
         per_million = MINUTES_PER_MILLION.get((self.config.task, self.config.preset), 3.0)
@@ -74,7 +80,7 @@ class PlannedRun:
             self.folder.check_free()
         elif _essence(self.folder.read_config()) != _essence(self.config):
             raise ValueError(
-                f"{self.folder.path} holds a run with other options: choose another --out, or delete that folder"
+                f"{self.folder.path} holds a run with other options: choose another --out, or move that folder away"
             )
 
 
@@ -132,7 +138,7 @@ def train_all(runs: list[PlannedRun], jobs: int, console: Console) -> list[str]:
     check_jobs(jobs)
     for run in runs:
         run.check()
-    waiting = [run for run in runs if run.state != "finished"]
+    waiting = [run for run in runs if not run.done]
     working: dict[PlannedRun, subprocess.Popen[bytes]] = {}
     failed: list[str] = []
     with stop_on_signal() as asked_to_stop, Overview(waiting, len(runs), jobs, console) as overview:
@@ -215,7 +221,7 @@ class Overview:
 
     def end(self, run: PlannedRun) -> None:
         self.progress.remove_task(self.bars.pop(run))
-        if run.state == "finished":
+        if run.done:
             self.done += 1
         else:  # it failed: no work to be done, and none that was done
             self.at_first -= self.left[run]

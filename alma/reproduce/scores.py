@@ -1,6 +1,5 @@
 """What trained runs are worth: greedy episodes for every point of a figure, and the way there."""
 
-import hashlib
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 
 from alma.evaluation import Players, play_episodes, summarise
-from alma.policy import WEIGHTS, LearnedPolicy, load, transplant
+from alma.policy import WEIGHTS, LearnedPolicy, fingerprint, load, transplant
 from alma.report.sinks import read_lines
 from alma.reproduce.figures import Arm, Figure, Play
 from alma.reproduce.running import Budget
@@ -70,13 +69,11 @@ def score_all(figure: Figure, budget: Budget, out: Path, console: Console) -> li
 def played(play: Play, folders: list[RunFolder]) -> dict[str, Any]:
     """The summary of greedy episodes, from the run's folder if the same weights have played them already.
 
-    Published runs have no weights: what is noted of their episodes holds, and where nothing is, there is nothing.
+    Published runs have no weights: what is noted of their episodes is all there is.
     """
     file = folders[0].path / "scores" / f"{condition(play, folders)}.json"
     kept = _kept(file)
-    before = kept.get("played_by", {}).get("weights", [None] * len(folders))
-    weights = [fingerprint(folder) or noted for folder, noted in zip(folders, before, strict=True)]
-    played_by = {"weights": weights, "episodes": EPISODES, "seed": SEED}
+    played_by = {"weights": [weights_of(folder) for folder in folders], "episodes": EPISODES, "seed": SEED}
     if kept.get("played_by") == played_by:
         return kept
     if not all((folder.path / WEIGHTS).exists() for folder in folders):
@@ -99,10 +96,10 @@ def _kept(file: Path) -> dict[str, Any]:
         return {}
 
 
-def fingerprint(folder: RunFolder) -> str | None:
-    """Tells weights apart, where there are any."""
+def weights_of(folder: RunFolder) -> str | None:
+    """The fingerprint of a run's weights; of published runs, which have none, as it was noted at their end."""
     weights = folder.path / WEIGHTS
-    return hashlib.sha256(weights.read_bytes()).hexdigest()[:16] if weights.exists() else None
+    return fingerprint(weights) if weights.exists() else read_json(folder.result).get("weights")
 
 
 def players_of(play: Play, policy: LearnedPolicy, folders: list[RunFolder], task: Task) -> Players:

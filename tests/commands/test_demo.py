@@ -29,6 +29,9 @@ def test_from_the_demo_to_a_longer_run(capsys, tmp_path):
     result = json.loads(capsys.readouterr().out)
     assert (result["actors"], result["allocator"]) == (str(out), "search")
     assert result["task_options"] == {"agents": 2}
+    run("evaluate", out, "--episodes", 4, "--json", "--actors", "scripted", "--allocator", "heuristic")
+    scripted = json.loads(capsys.readouterr().out)
+    assert (scripted["actors"], scripted["allocator"]) == ("scripted", "heuristic")
     with pytest.raises(SystemExit, match="there is no run 'nowhere' to allocate: name a run folder"):
         run("evaluate", out, "--allocator", "nowhere")
     with pytest.raises(SystemExit, match=r"there is no run 'nowhere' to act: .* choose from random, scripted"):

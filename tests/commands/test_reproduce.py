@@ -6,7 +6,10 @@ import pytest
 from commandline import run
 
 from alma.commands import reproduce
+from alma.reproduce.figures import FIGURES
 from alma.reproduce.running import MINUTES_PER_MILLION
+from alma.reproduce.scores import EPISODES, SEED
+from alma.run import RunFolder, write_json
 
 
 def test_reproduce_says_what_it_would_run(capsys, monkeypatch, tmp_path):
@@ -20,21 +23,46 @@ def test_reproduce_says_what_it_would_run(capsys, monkeypatch, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_the_command_that_makes_a_figure_is_written_beside_it(tmp_path):
-    part = ("--seeds", "0,3", "--methods", "alma", "flat", "--settings", "sz-symmetric")
-    run("reproduce", "starcraft", *part, "--no-train", "--no-plots", "--out", tmp_path)
-    written = json.loads((tmp_path / "starcraft" / "summary.json").read_text())["command"]
-    assert written == " ".join(("alma reproduce starcraft", *part))
+@pytest.fixture
+def published(tmp_path):
+    """A folder with one finished run, without its weights: ALMA on S&Z disadvantage, played as it was trained."""
+    arm = FIGURES["starcraft"].arms[0]
+    folder = RunFolder(tmp_path / "runs" / arm.run_name("fast", 0))
+    folder.create(arm.config("fast", 0))
+    write_json(folder.result, {"step": 2_000_000, "training_minutes": 12.0, "weights": "these"})
+    (folder.path / "scores").mkdir()
+    played_by = {"weights": ["these"], "episodes": EPISODES, "seed": SEED}
+    rates = {"episodes": EPISODES, "success_rate": 0.5, "mean_return": 9.0, "mean_length": 50.0}
+    kept = {"played_by": played_by, **rates, "successes": "01" * (EPISODES // 2)}
+    write_json(folder.path / "scores" / "as-trained.json", kept)
+    return tmp_path
 
 
-def test_figures_are_written_before_failures_are_told(monkeypatch, tmp_path):
+def test_published_runs_are_shown_without_training(capsys, published):
+    part = ("--seeds", "0,3", "--methods", "alma", "flat", "--settings", "sz-disadvantage")
+    run("reproduce", "starcraft", *part, "--no-train", "--no-plots", "--out", published)
+    printed = capsys.readouterr()
+    assert "1 of 4 runs are published ones" in printed.err.replace("\n", " ")
+    assert "3 points are missing" in printed.out.replace("\n", " ")
+    written = json.loads((published / "starcraft" / "summary.json").read_text())
+    assert written["command"] == " ".join(("alma reproduce starcraft", *part))
+    assert len(written["missing"]) == 3
+    assert written["rows"][0]["solved"]["value"] == 0.5
+    run("reproduce", "starcraft", *part, "--dry-run", "--out", published)
+    assert "published" in capsys.readouterr().out
+
+
+def test_figures_are_written_before_failures_are_told(monkeypatch, published):
     monkeypatch.setattr(reproduce, "train_all", lambda *_: ["one: the reason", "two: another"])
     with pytest.raises(SystemExit, match="one: the reason; two: another"):
-        run("reproduce", "spread", "--no-plots", "--out", tmp_path)
-    assert (tmp_path / "spread" / "table.md").exists()
+        run("reproduce", "starcraft", "--no-plots", "--out", published)
+    assert (published / "starcraft" / "table.md").exists()
 
 
-def test_reproduce_shows_what_is_there(capsys, tmp_path):
-    run("reproduce", "spread", "--no-train", "--out", tmp_path)
-    assert "20 points are missing" in capsys.readouterr().out.replace("\n", " ")
-    assert len(json.loads((tmp_path / "spread" / "summary.json").read_text())["missing"]) == 20
+def test_figures_are_left_alone_where_there_is_nothing_to_show(capsys, tmp_path):
+    (tmp_path / "spread").mkdir()
+    (tmp_path / "spread" / "figure.png").write_text("of earlier")
+    with pytest.raises(SystemExit, match="nothing to show: none of the runs is finished"):
+        run("reproduce", "spread", "--no-train", "--out", tmp_path)
+    assert "nothing is written" in capsys.readouterr().err
+    assert (tmp_path / "spread" / "figure.png").read_text() == "of earlier"

@@ -89,8 +89,12 @@ def test_published_runs_need_no_weights(trained, scores, tmp_path, monkeypatch):
     monkeypatch.setattr(scoring, "play_episodes", lambda *_: pytest.fail("played again"))
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.safetensors"))
     assert score_all(FIGURE, BUDGET, tmp_path, CONSOLE) == scores
-    (tmp_path / "runs" / LEARNED.run_name("tiny", 0) / "scores" / "as-trained.json").unlink()
+    run = tmp_path / "runs" / LEARNED.run_name("tiny", 0)
+    (run / "scores" / "as-trained.json").unlink()
     assert score_all(FIGURE, BUDGET, tmp_path, CONSOLE) == scores[1:], "what was not played cannot be"
+    result = json.loads((run / "result.json").read_text())
+    (run / "result.json").write_text(json.dumps({**result, "weights": "others"}))
+    assert score_all(FIGURE, BUDGET, tmp_path, CONSOLE) == scores[1:2], "what others have played is not shown"
 
 
 def test_points_without_their_runs_are_missing(trained, scores):

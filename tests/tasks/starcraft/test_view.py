@@ -104,14 +104,16 @@ def test_relations():
 
 
 def test_relations_know_the_base():
-    # The second of us stands 2 east of the middle, which is the edge of the base; the third enemy 14 north of it.
+    # The middle is at (16, 16); the base reaches 2 from there, and one of us stands in it.
+    view = TASK.view(a_state(RULES, [("marine", 16.0, 16.0), ("marine", 19.0, 12.0)], THEIRS, army=[0, 0, 1]))
     for entity in (0, A + 2):
-        assert relation(VIEW, 1, entity, "base to the east") == pytest.approx(-2 / 8)
-        assert relation(VIEW, 1, entity, "base to the north") == 0
-        assert relation(VIEW, 1, entity, "my way to the base") == 0
-    assert relation(VIEW, 1, A + 2, "its way to the base") == pytest.approx(12 / 8)
-    assert relation(VIEW, 1, A + 2, "nearer to the base than me") == 0
-    assert relation(VIEW, 1, 0, "nearer to the base than me") == 1, "the first of us stands in it"
+        assert relation(view, 1, entity, "base to the east") == pytest.approx(-3 / 8)
+        assert relation(view, 1, entity, "base to the north") == pytest.approx(4 / 8)
+        assert relation(view, 1, entity, "my way to the base") == pytest.approx(3 / 8)
+    assert relation(view, 1, A + 2, "its way to the base") == pytest.approx(12 / 8)
+    assert relation(view, 1, 0, "its way to the base") == pytest.approx(-2 / 8)
+    assert relation(view, 1, A + 2, "nearer to the base than me") == 0
+    assert relation(view, 1, 0, "nearer to the base than me") == 1
 
 
 def test_the_dead_are_gone():
