@@ -25,12 +25,14 @@ chromium:
 
 setup: $(READY)
 
-# Made last, so that an interrupted set-up is done again.
+# Made last, so that an interrupted set-up is done again. The lock names everything, so pip need not look for what packages ask for: older ones would
+# ask for a newer release than the pinned one where only an extra of it is asked for.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "alma needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip check --disable-pip-version-check
 	touch $(READY)
 
 # Pin the newest versions that fit pyproject.toml, for every Python and platform we support.
