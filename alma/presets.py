@@ -133,6 +133,10 @@ class AllocatorOptions(LearningOptions):
     gamma: float = 0.95
     batch: int = 128
     """Decisions an update."""
+    updates: int = 1
+    """Updates for each one of the actors."""
+    n_step: int = 1
+    """Decisions whose rewards are added up before bootstrapping."""
     period: int = 5
     """N_t: steps between allocations."""
     proposals: int = 16
@@ -147,7 +151,7 @@ class AllocatorOptions(LearningOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("period", "proposals", "max_age"):
+        for name in ("updates", "n_step", "period", "proposals", "max_age"):
             _require(getattr(self, name) >= 1, f"{name} must be at least 1, not {getattr(self, name)}")
         _require(self.period <= 10_000, f"period must be at most 10000, not {self.period}")
         _require(
@@ -269,6 +273,12 @@ class TrainingOptions:
             f"buffer must be at least {(window + period) * environments} steps, for windows of {window} and the "
             f"decision before them in {environments} environments, not {self.collection.buffer}",
         )
+        kept = self.collection.decisions // environments
+        _require(
+            self.allocator.n_step <= kept,
+            f"allocator.n_step must be at most the {kept} decisions kept for each environment, not "
+            f"{self.allocator.n_step}",
+        )
         _require(
             self.allocator.max_age > 2 * period * environments,
             f"max_age must be more than {2 * period * environments} steps, so that there always is a decision to "
@@ -357,7 +367,8 @@ def preset(name: str, task: str = "") -> TrainingOptions:
 
 def _for_starcraft(name: str) -> TrainingOptions:
     """Imagined groups, and allocations more often. Besides, in the paper's own preset its schedules; in ours actions
-    valued by their targets, larger rewards, and fewer but larger steps of learning."""
+    valued by their targets, larger rewards, fewer but larger steps of learning, and an allocator that looks further
+    ahead: battles are won by what is done in many decisions."""
     options = with_actors(PRESETS[name], "refil")
     options = replace(options, allocator=replace(options.allocator, period=3))
     if name == "paper":
@@ -381,7 +392,9 @@ def _for_starcraft(name: str) -> TrainingOptions:
         options,
         steps=2_000_000,
         actors=replace(options.actors, learning_rate=6e-3),
-        allocator=replace(options.allocator, learning_rate=3e-3, batch=256),
+        allocator=replace(
+            options.allocator, gamma=0.99, learning_rate=3e-3, batch=256, updates=4, n_step=3, target_rate=0.05
+        ),
         collection=replace(options.collection, steps_per_update=1024),
     )
 

@@ -1,6 +1,7 @@
 """What is remembered: states, not features, in two rings. Steps are for the actors, decisions for the allocator."""
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeVar
 
 import jax
@@ -133,9 +134,10 @@ def add_decisions(decisions: Decisions, new: Decision, made: Bool[Array, "N"]) -
 
 
 def sample_decisions(
-    key: PRNGKeyArray, decisions: Decisions, batch: int, now: Int[Array, ""], max_age: int
+    key: PRNGKeyArray, decisions: Decisions, batch: int, now: Int[Array, ""], max_age: int, length: int = 1
 ) -> Decision:
-    """Draw decisions, the younger the likelier: chances fall linearly with age, to zero at `max_age` steps.
+    """Draw decisions, the younger the likelier: chances fall linearly with age, to zero at `max_age` steps. With each
+    comes what stands behind it in its ring, `length` x batch in all: `follow_each_other` tells whether it follows it.
 
     There must be a decision younger than that.
     """
@@ -144,5 +146,23 @@ def sample_decisions(
     chances = jnp.cumsum(jnp.where(written, youth, 0))
     # 1 - uniform is never 0, so that nothing without a chance is drawn.
     draws = (1 - jax.random.uniform(key, (batch,))) * chances[-1]
-    environments, index = jnp.divmod(jnp.searchsorted(chances, draws), decisions.length)
+    environments, first = jnp.divmod(jnp.searchsorted(chances, draws), decisions.length)
+    index = (first + jnp.arange(length)[:, None]) % decisions.length
     return jax.tree.map(lambda ring: ring[environments, index], decisions.rows)
+
+
+def follow_each_other(chain: Decision) -> Bool[Array, "n B"]:
+    """Which decisions of a chain belong to the first one's episode, without a gap.
+
+    One follows another if it was made later, and where that one led to: an episode that was cut off lacks its last
+    decision.
+    """
+
+    def equal(later: Array, earlier: Array) -> Bool[Array, "k B"]:
+        same = later[1:] == earlier[:-1]
+        return jnp.all(same, axis=range(2, same.ndim))
+
+    leaves = jax.tree.leaves(jax.tree.map(equal, chain.state, chain.next_state))
+    later = chain.born[1:] > chain.born[:-1]  # not so at the end of the ring, nor where it is still empty
+    linked = reduce(jnp.logical_and, leaves, later & ~chain.terminated[:-1])
+    return jnp.cumprod(jnp.concatenate([jnp.ones_like(chain.terminated[:1]), linked]), axis=0).astype(bool)

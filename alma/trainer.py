@@ -284,7 +284,7 @@ class Trainer:
 
     @partial(jax.jit, static_argnums=0)
     def update(self, state: TrainState) -> tuple[TrainState, Figures]:
-        """One update of each level."""
+        """One update of the actors, and those of the allocator that go with it."""
         key, actor_key, allocator_key = jax.random.split(state.key, 3)
         clock = self.clock(state)
         actors, actor_figures = self.actors.update(state.actors, actor_key, state.steps, self.views, clock)

@@ -26,6 +26,7 @@ def test_the_paper():
     assert (networks.mixer_width, networks.hyper_width) == (32, 128)
     assert (allocator.batch, allocator.proposals, allocator.variations) == (400, 32, 0)
     assert (allocator.period, allocator.entropy) == (5, 0.01)
+    assert (allocator.n_step, allocator.updates) == (1, 1)
     assert (allocator.max_age, allocator.target_episodes) == (150_000, 50)
     assert (allocator.networks.kind, allocator.networks.width, allocator.networks.heads) == ("pointer", 128, 4)
     assert (collection.environments, collection.buffer, collection.episodes_per_update) == (8, 5000 * 150, 1)
@@ -72,6 +73,11 @@ def test_starcraft_can_be_trained_on(method):
         (lambda: replace(FAST, actors=replace(FAST.actors, window=500)), "warmup must be at least 65280 steps"),
         (lambda: replace(FAST, allocator=replace(FAST.allocator, period=80)), "warmup must be at least 20480 steps"),
         (lambda: replace(FAST, allocator=replace(FAST.allocator, max_age=1000)), "max_age must be more than 1280"),
+        (lambda: replace(FAST.allocator, updates=0), "updates must be at least 1"),
+        (
+            lambda: replace(FAST, allocator=replace(FAST.allocator, n_step=2000)),
+            "n_step must be at most the 1024 decisions kept for each environment",
+        ),
         (
             lambda: replace(FAST, collection=replace(FAST.collection, buffer=1024)),
             "buffer must be at least 1408 steps, for windows of 6",
@@ -93,6 +99,11 @@ def test_actors_are_the_papers_choice_for_the_task_unless_chosen():
     assert with_actors(preset("fast", "starcraft"), "aqmix").actors.imagination == 0
     own = replace(FAST, actors=replace(FAST.actors, imagination=0.3))
     assert with_actors(own, None) == with_actors(own, "refil") == own
+
+
+def test_the_allocator_looks_further_ahead_in_battles():
+    allocator = preset("fast", "starcraft").allocator
+    assert (allocator.gamma, allocator.n_step, allocator.updates, allocator.target_rate) == (0.99, 3, 4, 0.05)
 
 
 def test_the_paper_on_starcraft():

@@ -78,15 +78,23 @@ def test_decisions_are_kept_for_each_environment_that_makes_them():
     assert ring.count.tolist() == [3, 0, 1]
     assert sorted(ring.rows.reward[0].tolist()) == [4, 7]
     sampled = sample_decisions(jax.random.key(0), ring, 300, jnp.int32(0), 100)
-    assert set(sampled.reward.tolist()) == {3, 4, 7}
+    assert set(sampled.reward[0].tolist()) == {3, 4, 7}
 
 
 def test_decisions_are_drawn_less_often_the_older_they_are():
     ring = empty_decisions(decision([0] * COUNT, 0), 5)
     for time in (0, 20, 60, 100):
         ring = add_decisions(ring, decision([time] * COUNT, time), jnp.ones(COUNT, bool))
-    drawn = sample_decisions(jax.random.key(0), ring, 4000, jnp.int32(100), 100).reward
+    drawn = sample_decisions(jax.random.key(0), ring, 4000, jnp.int32(100), 100).reward[0]
     # Youth is 0, 0.2, 0.6 and 1: what is as old as the limit is never drawn.
     shares = [float(jnp.mean(drawn == time)) for time in (0, 20, 60, 100)]
     np.testing.assert_allclose(shares, np.array([0, 0.2, 0.6, 1]) / 1.8, atol=0.03)
     assert shares[0] == 0
+
+
+def test_decisions_come_with_what_stands_behind_them():
+    ring = empty_decisions(decision([0] * COUNT, 0), 3)
+    for time in range(5):
+        ring = add_decisions(ring, decision([time] * COUNT, time), jnp.ones(COUNT, bool))
+    drawn = sample_decisions(jax.random.key(0), ring, 100, jnp.int32(5), 100, length=2).reward
+    assert set(zip(*np.asarray(drawn).tolist(), strict=True)) == {(2, 3), (3, 4), (4, 2)}

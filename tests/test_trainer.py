@@ -6,6 +6,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import alma
@@ -19,6 +20,7 @@ from alma.presets import (
     CollectionOptions,
     TrainingOptions,
 )
+from alma.replay import follow_each_other
 from alma.rollout import only_where
 from alma.tasks.save_the_city import SaveTheCity
 from alma.trainer import Trainer
@@ -99,6 +101,16 @@ def test_decisions_follow_each_other(played):
             assert 1 <= rows.next_state.time[env, i] - rows.state.time[env, i] <= 4
 
 
+def test_chains_of_decisions_end_with_their_episode(played):
+    """Also where a time-out cut an episode off, and its last decision is missing."""
+    state, _ = played
+    rows = jax.tree.map(lambda leaf: leaf[0, : state.decisions.count[0]], state.decisions.rows)
+    first_of_episode = (rows.previous[1:] == NOBODY).all(axis=-1)
+    assert (first_of_episode & ~rows.terminated[:-1]).any()
+    pairs = jax.tree.map(lambda leaf: jnp.stack([leaf[:-1], leaf[1:]]), rows)
+    np.testing.assert_array_equal(follow_each_other(pairs)[1], ~first_of_episode)
+
+
 def test_rewards_of_decisions_add_up(played):
     """Over all finished decisions plus those under way plus what time-outs cut off, no reward is lost or doubled."""
     state, (_, after, figures) = played
@@ -151,6 +163,20 @@ def test_updates_move_parameters_and_targets_follow(trainer, begun):
         assert sum(jax.tree.leaves(moved)) > 0.8 * len(jax.tree.leaves(moved))
         for o, n, t in zip(*map(jax.tree.leaves, (old.target, new.params, new.target)), strict=True):
             np.testing.assert_allclose(t, (1 - rate) * o + rate * n, atol=1e-6)
+    assert all(np.isfinite(value) for value in figures.values())
+
+
+def test_allocators_can_have_more_updates_than_actors(trainer, begun):
+    before, _ = trainer.chunk(copy(begun), 8)
+    eager = replace(trainer, options=replace(TINY, allocator=replace(TINY.allocator, updates=3, n_step=2)))
+    after, figures = jax.jit(eager.update)(before)
+
+    def made(level):
+        return int(optax.tree.get(getattr(after, level).optimiser, "count")) - int(
+            optax.tree.get(getattr(before, level).optimiser, "count")
+        )
+
+    assert (made("actors"), made("allocator")) == (1, 3)
     assert all(np.isfinite(value) for value in figures.values())
 
 

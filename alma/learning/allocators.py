@@ -60,7 +60,7 @@ class TrainingAllocator(Protocol):
         view_of: Callable[[Any], View],
         clock: Clock,
     ) -> tuple[Level, Figures]:
-        """One step of learning from replay."""
+        """One round of learning from replay."""
 
 
 @dataclass(frozen=True)
@@ -128,22 +128,29 @@ class LearnedAllocator:
         clock: Clock,
     ) -> tuple[Level, Figures]:
         options = self.options
-        sample_key, proposal_key = jax.random.split(key)
-        sampled = replay.sample_decisions(sample_key, decisions, options.batch, clock.env_steps, options.max_age)
-        batch = allocator_batch(
-            level.params,
-            level.target,
-            self.networks,
-            view_of,
-            proposal_key,
-            sampled,
-            gamma=options.gamma,
-            reward_scale=options.reward_scale / options.period,
-            candidates=self.candidates,
-        )
-        head = self.networks.head.adapt(level.params["head"], batch.target, jnp.ones_like(batch.target))
-        level = replace(level, params={**level.params, "head": head})
-        return learn(level, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock)
+
+        def once(level: Level, key: PRNGKeyArray) -> tuple[Level, Figures]:
+            sample_key, proposal_key = jax.random.split(key)
+            sampled = replay.sample_decisions(
+                sample_key, decisions, options.batch, clock.env_steps, options.max_age, options.n_step
+            )
+            batch = allocator_batch(
+                level.params,
+                level.target,
+                self.networks,
+                view_of,
+                proposal_key,
+                sampled,
+                gamma=options.gamma,
+                reward_scale=options.reward_scale / options.period,
+                candidates=self.candidates,
+            )
+            head = self.networks.head.adapt(level.params["head"], batch.target, jnp.ones_like(batch.target))
+            level = replace(level, params={**level.params, "head": head})
+            return learn(level, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock)
+
+        level, figures = jax.lax.scan(once, level, jax.random.split(key, options.updates))
+        return level, jax.tree.map(jnp.mean, figures)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The high level: amortised Q-learning of allocations. A proposal suggests, a critic chooses."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from alma.choice import choose_uniformly
 from alma.networks.allocator import AllocatorNetworks
-from alma.replay import Decision
+from alma.replay import Decision, follow_each_other
 from alma.task import NOBODY, View
 
 Params = Any
@@ -74,13 +74,30 @@ class AllocatorBatch:
     best: Int[Array, "B A"]
 
 
+def chain_up(chain: Decision, gamma: float) -> tuple[Decision, Int[Array, "B A"], Float[Array, "B"]]:
+    """Decisions that follow each other as one: rewards added up, and where the last one led to. Besides, the allocation
+    that was in force there, and by how much the value of that state is discounted."""
+    follows = follow_each_other(chain)
+    count = jnp.sum(follows, axis=0)
+    weights = gamma ** jnp.arange(len(follows))[:, None] * follows
+    first = jax.tree.map(lambda leaf: leaf[0], chain)
+    last = jax.tree.map(lambda leaf: leaf[count - 1, jnp.arange(leaf.shape[1])], chain)
+    joined = replace(
+        first,
+        reward=jnp.sum(weights * chain.reward, axis=0),
+        next_state=last.next_state,
+        terminated=last.terminated,
+    )
+    return joined, last.allocation.astype(jnp.int32), gamma**count
+
+
 def allocator_batch(
     params: Params,
     target_params: Params,
     networks: AllocatorNetworks,
     view_of: Callable[[Any], View],
     key: PRNGKeyArray,
-    decisions: Decision,
+    chain: Decision,
     *,
     gamma: float,
     reward_scale: float,
@@ -88,21 +105,22 @@ def allocator_batch(
 ) -> AllocatorBatch:
     """Double Q-learning: the live critic chooses among fresh proposals, the target critic values the choice.
 
-    Where the episode ended, the next state is the first of another one: nothing of its value counts, but its
-    proposals do.
+    `chain` has n decisions that may follow each other, n x B. Proposals are learned where values are bootstrapped
+    from, n decisions later: with n > 1, the second to n-th decisions of episodes hardly teach them anything. Where the
+    episode ended, the next state is the first of another one: nothing of its value counts, but its proposals do.
     """
-    allocation = decisions.allocation.astype(jnp.int32)
+    decisions, in_force, discount = chain_up(chain, gamma)
     view, later = view_of(decisions.state), view_of(decisions.next_state)
-    before = jnp.where(decisions.terminated[:, None], NOBODY, allocation)
+    before = jnp.where(decisions.terminated[:, None], NOBODY, in_force)
     encoded = networks.encode(params, later, before)
     best, _ = choose(networks, params, key, encoded, later, candidates)
     by_target = networks.encode(target_params, later, before)
     next_value = networks.values(target_params, by_target, best[..., None, :])[..., 0]
-    target = reward_scale * decisions.reward + jnp.where(decisions.terminated, 0, gamma * next_value)
+    target = reward_scale * decisions.reward + jnp.where(decisions.terminated, 0, discount * next_value)
     return AllocatorBatch(
         view=view,
         previous=decisions.previous.astype(jnp.int32),
-        allocation=allocation,
+        allocation=decisions.allocation.astype(jnp.int32),
         target=jax.lax.stop_gradient(target),
         later=jax.lax.stop_gradient(encoded),
         best=best,

@@ -10,7 +10,7 @@ import optax
 from views import FEATURES, random_view, without
 
 from alma import NOBODY
-from alma.learning.aql import Candidates, allocator_batch, aql_loss, choose, vary
+from alma.learning.aql import Candidates, allocator_batch, aql_loss, chain_up, choose, vary
 from alma.networks.allocator import PairAllocator
 from alma.networks.popart import Plain
 from alma.replay import Decision
@@ -22,6 +22,11 @@ BATCH = 32
 
 def batch_of(view):
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (BATCH, *leaf.shape)), view)
+
+
+def alone(decision):
+    """Chains of one decision each."""
+    return jax.tree.map(lambda leaf: leaf[None], decision)
 
 
 def test_the_best_allocation_is_found():
@@ -55,7 +60,7 @@ def test_the_best_allocation_is_found():
                 NETWORKS,
                 lambda _: batch_of(view),
                 loss_key,
-                decision,
+                alone(decision),
                 gamma=0.9,
                 reward_scale=1.0,
                 candidates=Candidates(8, 8),
@@ -91,7 +96,7 @@ def test_gradients_keep_to_their_own_network():
                 NETWORKS,
                 lambda _: view,
                 jax.random.key(1),
-                decision,
+                alone(decision),
                 gamma=0.9,
                 reward_scale=1.0,
                 candidates=Candidates(4),
@@ -123,7 +128,7 @@ def test_targets_by_hand():
         NETWORKS,
         lambda _: view,
         key,
-        decision,
+        alone(decision),
         gamma=0.9,
         reward_scale=2.0,
         candidates=Candidates(6),
@@ -168,3 +173,25 @@ def test_variations_find_what_the_proposal_does_not_suggest():
 
     assert (worth(varied) >= worth(alone) - 1e-6).all()
     assert worth(varied).mean() > worth(alone).mean()
+
+
+def test_decisions_are_chained_up_by_hand():
+    """Three decisions each: one episode; one that ends with the second; one that was cut off after the first; one at
+    the end of its ring, where the oldest decision happens to begin in the same state."""
+    chain = Decision(
+        state=jnp.asarray([[0, 10, 20, 30], [1, 11, 29, 31], [2, 12, 21, 32]]),
+        previous=jnp.full((3, 4, 1), NOBODY),
+        allocation=jnp.asarray([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])[..., None],
+        reward=jnp.asarray([[1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0], [100.0, 200.0, 300.0, 400.0]]),
+        next_state=jnp.asarray([[1, 11, 21, 31], [2, 12, 30, 32], [3, 13, 22, 33]]),
+        terminated=jnp.zeros((3, 4), bool).at[1, 1].set(True),
+        born=jnp.asarray([[1, 1, 1, 9], [2, 2, 2, 2], [3, 3, 3, 3]]),
+    )
+    joined, in_force, discount = chain_up(chain, 0.5)
+    assert joined.state.tolist() == [0, 10, 20, 30]
+    assert joined.allocation[:, 0].tolist() == [0, 1, 2, 3]
+    assert joined.reward.tolist() == [1 + 5 + 25, 2 + 10, 3, 4]
+    assert joined.next_state.tolist() == [3, 12, 21, 31]
+    assert joined.terminated.tolist() == [False, True, False, False]
+    assert in_force[:, 0].tolist() == [8, 5, 2, 3]
+    assert discount.tolist() == [0.125, 0.25, 0.5, 0.5]
