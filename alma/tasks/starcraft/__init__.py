@@ -52,6 +52,7 @@ class StarCraft(Task[State]):
         return {
             "matching": partial(heuristics.matching, self.rules),
             "dynamic": partial(heuristics.dynamic, self.rules),
+            "most-urgent": partial(heuristics.most_urgent, self.rules),
             "matching-with-dead": partial(heuristics.matching, self.rules, count_dead=True),
             "dynamic-with-dead": partial(heuristics.dynamic, self.rules, count_dead=True),
         }

@@ -188,12 +188,20 @@ class Result(NamedTuple):
     lost: Bool[Array, ""]
 
 
+def fighters(rules: Rules, state: State) -> Bool[Array, "N"]:
+    """Units that are alive and can fight."""
+    return state.units.alive & jnp.asarray(rules.table.fights)[jnp.maximum(state.units.kind, 0)]
+
+
+def ways_to_base(rules: Rules, state: State) -> Float[Array, "K"]:
+    """How far enemies are from the middle of the base."""
+    return jnp.linalg.norm(state.units.position[state.agents :] - rules.map_size / 2, axis=-1)
+
+
 def judge(rules: Rules, state: State) -> Result:
     """An army is beaten when none of it can fight; the base falls when one that can stands in it."""
-    agents, units = state.agents, state.units
-    fights = units.alive & jnp.asarray(rules.table.fights)[jnp.maximum(units.kind, 0)]
-    to_base = jnp.linalg.norm(units.position[agents:] - rules.map_size / 2, axis=-1)
-    inside = fights[agents:] & (to_base <= rules.base_radius)
+    agents, fights = state.agents, fighters(rules, state)
+    inside = fights[agents:] & (ways_to_base(rules, state) <= rules.base_radius)
     breached = jnp.any(state.of_army & inside, axis=1)
     beaten = state.exists & ~jnp.any(state.of_army & fights[agents:], axis=1)
     lost = jnp.any(breached) | ~jnp.any(fights[:agents])

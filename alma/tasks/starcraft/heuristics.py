@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from alma.task import NOBODY, Actions, Allocation
-from alma.tasks.starcraft.armies import FIRST_TARGET, MOVES, STOP, State, judge
+from alma.tasks.starcraft.armies import FIRST_TARGET, MOVES, STOP, State, fighters, judge, ways_to_base
 from alma.tasks.starcraft.rules import Rules
 from alma.tasks.starcraft.view import view
 
@@ -20,6 +20,16 @@ def matching(rules: Rules, state: State, count_dead: bool = False) -> Allocation
 def dynamic(rules: Rules, state: State, count_dead: bool = False) -> Allocation:
     """The same, armies that attack first."""
     return _allocate(rules, state, state.attacking, count_dead)
+
+
+def most_urgent(rules: Rules, state: State) -> Allocation:
+    """All together against one army: of those that attack, or else of all, the one that is nearest to the base."""
+    agents, stands = state.agents, judge(rules, state)
+    dangerous = state.of_army & fighters(rules, state)[agents:]
+    nearest = jnp.min(jnp.where(dangerous, ways_to_base(rules, state), jnp.inf), axis=1)
+    attacked = stands.active & (state.attacking | ~jnp.any(state.attacking & stands.active))
+    army = jnp.argmin(jnp.where(attacked, nearest, jnp.inf))
+    return jnp.where(state.units.alive[:agents] & jnp.any(stands.active), army, NOBODY)
 
 
 def _allocate(rules: Rules, state: State, urgent: Bool[Array, "M"], count_dead: bool) -> Allocation:

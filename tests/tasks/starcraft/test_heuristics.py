@@ -12,7 +12,7 @@ from alma.allocation import allocator_by_name
 from alma.evaluation import Players, play_episodes, policy_by_name
 from alma.tasks.starcraft import StarCraft
 from alma.tasks.starcraft.armies import FIRST_TARGET
-from alma.tasks.starcraft.heuristics import dynamic, matching, scripted_actions
+from alma.tasks.starcraft.heuristics import dynamic, matching, most_urgent, scripted_actions
 from alma.tasks.starcraft.rules import Rules
 
 RULES = Rules()
@@ -46,6 +46,24 @@ def test_dynamic_prefers_who_attacks():
     state = replace(STATE, attacking=STATE.attacking.at[0].set(True))
     assert dynamic(RULES, state)[:3].tolist() == [0, 0, 0]
     assert dynamic(RULES, STATE).tolist() == matching(RULES, STATE).tolist()
+
+
+def test_all_go_to_the_most_urgent_army():
+    """Both armies are 14 away, one of the second is nearer; those that attack come first."""
+    theirs = [("zealot", 16.0, 30.0), ("stalker", 2.0, 16.0), ("stalker", 4.0, 16.0)]
+    state = a_state(RULES, OURS, theirs, army=[0, 1, 1])
+    assert most_urgent(RULES, state)[:4].tolist() == [1, 1, 1, NOBODY]
+    attacked = replace(state, attacking=state.attacking.at[0].set(True))
+    assert most_urgent(RULES, attacked)[:4].tolist() == [0, 0, 0, NOBODY]
+    beaten = replace(attacked, units=replace(state.units, health=state.units.health.at[8].set(0)))
+    assert most_urgent(RULES, beaten)[:4].tolist() == [1, 1, 1, NOBODY], "an army that is beaten attacks nobody"
+
+
+def test_medivacs_are_not_urgent():
+    rules = Rules(units="mmm")
+    theirs = [("marine", 16.0, 26.0), ("marine", 2.0, 16.0), ("medivac", 10.0, 16.0)]
+    state = a_state(rules, [("marine", 16.0, 16.0)], theirs, army=[0, 1, 1])
+    assert most_urgent(rules, state)[0] == 0
 
 
 def test_beaten_armies_and_the_dead_are_left_alone():
