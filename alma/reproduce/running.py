@@ -1,26 +1,27 @@
 """Carrying out the runs of a figure: what is finished is kept, what was interrupted goes on."""
 
+import json
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from alma.configuration import RunConfig
+from alma.learning.allocators import RuleAllocator
 from alma.policy import WEIGHTS
-from alma.presets import ReportOptions
 from alma.report.sinks import read_lines
 from alma.reproduce.figures import Arm, Figure
 from alma.run import Interrupted, RunFolder, stop_on_signal
 
 MINUTES_PER_MILLION = {
     ("save-the-city", "fast"): 2.6,
-    ("starcraft", "fast"): 5.9,
+    ("starcraft", "fast"): 7.5,
     ("save-the-city", "paper"): 377.0,
     ("starcraft", "paper"): 750.0,
 }
@@ -78,16 +79,23 @@ class PlannedRun:
         """Complain about a folder that holds another run than this one."""
         if self.state == "new":
             self.folder.check_free()
-        elif _essence(self.folder.read_config()) != _essence(self.config):
+            return
+        learns = not isinstance(self.config.make_trainer().allocator, RuleAllocator)
+        if _essence(self.folder.read_config(), learns) != _essence(self.config, learns):
             raise ValueError(
                 f"{self.folder.path} holds a run with other options: choose another --out, or move that folder away"
             )
 
 
-def _essence(config: RunConfig) -> RunConfig:
+def _essence(config: RunConfig, learns_to_allocate: bool) -> dict[str, Any]:
     """A configuration without what changes nothing that is learned. Pairs come back from JSON as lists."""
-    options = {name: list(value) if isinstance(value, tuple) else value for name, value in config.task_options.items()}
-    return replace(config, task_options=options, options=replace(config.options, report=ReportOptions()))
+    parts = json.loads(json.dumps(asdict(config)))
+    options = parts["options"]
+    del options["report"]
+    if not learns_to_allocate:
+        options["allocator"] = options["allocator"]["period"]
+        del options["exploration"]["proposal"], options["exploration"]["subtask"]
+    return parts
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,17 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from reproduce.example import FIGURE
 from rich.console import Console
 
 from alma.configuration import RunConfig
+from alma.learning.schedules import Linear
 from alma.reproduce import running
-from alma.reproduce.figures import FIGURES, find_figures
+from alma.reproduce.figures import FIGURES, SAVE_THE_CITY, Arm, find_figures
 from alma.reproduce.running import Budget, PlannedRun, clock, plan, time_for, train_all
 from alma.run import Interrupted, RunFolder
 
@@ -79,6 +82,36 @@ def test_another_run_in_the_folder_is_left_alone(tmp_path, quiet):
     longer = plan([FIGURE], Budget("tiny", steps=4096), tmp_path)
     with pytest.raises(ValueError, match="holds a run with other options: choose another --out"):
         train_all(longer, 1, quiet)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "value", "matters"),
+    [
+        ("alma", "allocator.gamma", 0.5, True),
+        ("heuristic", "allocator.gamma", 0.5, False),
+        ("flat", "allocator.gamma", 0.5, False),
+        ("flat", "exploration.subtask", Linear(1.0, 0.0, 7), False),
+        ("flat", "exploration.action", Linear(1.0, 0.0, 7), True),
+        ("flat", "allocator.period", 3, True),
+        ("alma", "report.episodes", 7, False),
+    ],
+)
+def test_options_that_a_method_has_no_use_for_make_no_other_run(tmp_path, method, path, value, matters):
+    """Who follows a rule learns the same, whatever the options of an allocator that learns."""
+    usual, other = (Arm(SAVE_THE_CITY, method, method, changes).config("tiny", 0) for changes in ({}, {path: value}))
+    run = PlannedRun(RunFolder(tmp_path), usual)
+    run.folder.create(other)
+    with pytest.raises(ValueError, match="other options") if matters else nullcontext():
+        run.check()
+
+
+def test_published_runs_are_those_that_figures_ask_for():
+    results = Path(__file__).parents[2] / "results"
+    runs = plan(FIGURES.values(), Budget(), results)
+    published = [run for run in runs if run.state == "published"]
+    assert published
+    for run in published:
+        run.check()
 
 
 def test_a_failure_is_told_after_the_others_have_run(tmp_path, monkeypatch, quiet):
