@@ -234,8 +234,9 @@ FIGURES = {
             "Armies nearer to each other than in training",
             "sweep",
             tuple(
-                Play(SZ_DISADVANTAGE.title, arm.label, arm, spread, {"spread": spread})
-                for arm in (_ALMA, _FLAT)
+                Play(arm.setting.title, arm.label, arm, spread, {"spread": spread})
+                for setting in (SZ_DISADVANTAGE, MMM_SYMMETRIC)
+                for arm in arms_of(setting, "alma", "flat")
                 for spread in SPREADS
             ),
             seeds=2,
