@@ -258,7 +258,8 @@ def play_episodes(
     parallel: int = 256,
     on_progress: Callable[[int, Results], None] | None = None,
 ) -> Results:
-    """Play whole episodes, `parallel` at a time. Episode i of a seed is the same whatever the batch."""
+    """Play whole episodes, `parallel` at a time. Episode i of a seed is the same whatever the batch, but for rounding:
+    networks add up in another order in other batches, which may tip a close battle."""
     check_episodes(episodes)
     parallel = min(parallel, episodes)
     keys = episode_keys(seed, -(-episodes // parallel) * parallel)

@@ -35,7 +35,7 @@ def play_with_progress(task: Task, players: Players, episodes: int, seed: int) -
         def update(played: int, results: Results) -> None:
             progress.update(bar, completed=played, solved=f"solved {results.success.mean():.0%}")
 
-        return play_episodes(task, players, episodes, seed, parallel=64, on_progress=update)
+        return play_episodes(task, players, episodes, seed, on_progress=update)
 
 
 def summary_table(summary: dict[str, Any]) -> Table:
