@@ -14,7 +14,7 @@ from alma.run import RunFolder, write_json
 
 def test_reproduce_says_what_it_would_run(capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(MINUTES_PER_MILLION, ("starcraft", "fast"), 10.0)
-    run("reproduce", "spread", "--seeds", "0", "--dry-run", "--out", tmp_path)
+    run("reproduce", "spread", "--settings", "sz-disadvantage", "--seeds", "0", "--dry-run", "--out", tmp_path)
     printed = capsys.readouterr().out
     assert "sz-disadvantage_alma_fast_0" in printed
     assert "sz-disadvantage_flat_fast_0" in printed
