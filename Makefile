@@ -25,8 +25,8 @@ chromium:
 
 setup: $(READY)
 
-# Made last, so that an interrupted set-up is done again. The lock names everything, so pip need not look for what packages ask for: older ones would
-# ask for a newer release than the pinned one where only an extra of it is asked for.
+# Made last, so that an interrupted set-up is done again. The lock names everything, so pip need not look for what packages
+# ask for: older pips find a newer release than the pinned one where a package asks for an extra of it.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "alma needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
