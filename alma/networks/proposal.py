@@ -83,16 +83,21 @@ class PointerChoices(NamedTuple):
         return self.subtasks, jnp.zeros_like(self.things)
 
     def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
+        # The agent points at subtask + counts @ kernel + bias, one after the other: there are many allocations, and
+        # what the agent makes of kernel and bias is the same for all.
         subtasks, given = memory
+        who = self.agents[..., agent, :]
         counts = 0.2 * jnp.stack([self.things, given], axis=-1)
-        pointed_at = subtasks + counts @ self.counts_kernel + self.counts_bias
-        return jnp.einsum("...h,...mh->...m", self.agents[..., agent, :], pointed_at) / self.agents.shape[-1] ** 0.5
+        of_counts = jnp.einsum("...mc,...c->...m", counts, who @ self.counts_kernel.T)
+        of_subtasks = jnp.einsum("...h,...mh->...m", who, subtasks)
+        return (of_subtasks + of_counts + (who @ self.counts_bias)[..., None]) / who.shape[-1] ** 0.5
 
     def remember(self, agent: int, memory: Any, taken: Float[Array, "*b M"]) -> Any:
         subtasks, given = memory
         chosen = jnp.einsum("...m,...mh->...h", taken, subtasks)
-        who = jnp.broadcast_to(self.agents[..., agent, :], chosen.shape)
-        change = nn.relu(jnp.concatenate([chosen, who], axis=-1)) @ self.update_kernel + self.update_bias
+        of_subtask, of_agent = jnp.split(self.update_kernel, 2)
+        who = nn.relu(self.agents[..., agent, :]) @ of_agent + self.update_bias
+        change = nn.relu(chosen) @ of_subtask + who
         return subtasks + taken[..., None] * change[..., None, :], given + taken
 
 

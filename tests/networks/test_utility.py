@@ -10,7 +10,7 @@ import pytest
 from views import ACTIONS, random_view, select_entities, without
 
 from alma import NOBODY
-from alma.networks.attention import Attention, Pooling, masked_softmax
+from alma.networks.attention import Attention, Pooling
 from alma.networks.masks import same_subtask
 from alma.networks.utility import Aim, Utility
 
@@ -114,10 +114,3 @@ def test_targets_out_of_sight_add_nothing(aim):
     found = aim(attends=jnp.ones((3, 7), bool).at[0, 3].set(False))
     assert found[0, 1] == 0
     np.testing.assert_array_equal(found[:, 2:], aim()[:, 2:])
-
-
-def test_masked_softmax():
-    logits = jnp.asarray([[1.0, 2.0, 50.0], [1.0, 2.0, 3.0]])
-    weights = masked_softmax(logits, jnp.asarray([[True, True, False], [False, False, False]]))
-    np.testing.assert_allclose(weights[0], [1 / (1 + np.e), np.e / (1 + np.e), 0], rtol=1e-6)
-    assert weights[1].tolist() == [0, 0, 0]
