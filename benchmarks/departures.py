@@ -2,9 +2,10 @@
 
     .venv/bin/python benchmarks/departures.py --minutes 5 --seeds 0 1
 
-Every variant is `fast` with one thing as the paper has it. Its speed is measured first, so that the run is given as
-many steps as fit into the minutes and schedules of learning rates end with it. Runs that are finished are not
-repeated, and one that was interrupted goes on. Nothing else should be running on the machine.
+Every variant is `fast` with one thing as the paper has it. Speeds are measured first, with nothing else running on the
+machine, so that every run is given as many steps as fit into the minutes and schedules of learning rates end with it.
+From then on it does not matter how fast the machine is: when all speeds are known, the same command with other
+`--seeds` may run beside this one. Runs that are finished are not repeated, and one that was interrupted goes on.
 """
 
 import json
@@ -56,7 +57,10 @@ class Departures:
         if unknown:
             raise SystemExit(f"unknown variants {sorted(unknown)}: choose from {list(VARIANTS)}")
         console = Console()
-        for name in self.only or VARIANTS:
+        names = self.only or tuple(VARIANTS)
+        for name in names:
+            self._speed(name)
+        for name in names:
             results = [self._train(name, seed, console) for seed in self.seeds]
             rates = [result["last_3_success_rate"] for result in results]
             console.print(
@@ -69,20 +73,25 @@ class Departures:
         if folder.result.exists():
             return json.loads(folder.result.read_text())
         if not folder.config.exists():
-            folder.create(RunConfig(TASK, {}, "alma", "fast", seed, self._timed(name, VARIANTS[name])))
+            folder.create(RunConfig(TASK, {}, "alma", "fast", seed, self._timed(name)))
         with make_display(console, quiet=False) as display:
             return Run(folder, folder.read_config(), display).train()
 
-    def _timed(self, name: str, options: TrainingOptions) -> TrainingOptions:
-        """As many steps as fit into the minutes, with ten evaluations."""
-        speeds = self.out / "minutes_per_million_steps.json"
-        known = json.loads(speeds.read_text()) if speeds.exists() else {}
+    def _speed(self, name: str) -> float:
+        """Minutes for a million steps, measured once."""
+        file = self.out / "minutes_per_million_steps.json"
+        known = json.loads(file.read_text()) if file.exists() else {}
         if name not in known:
-            measured = benchmark_training(RunConfig(TASK, {}, "alma", "fast", 0, options).make_trainer())
-            known[name] = measured["minutes_per_million_steps"]
-            speeds.parent.mkdir(parents=True, exist_ok=True)
-            write_json(speeds, known)
-        steps = round(self.minutes / known[name] * 1e6)
+            trainer = RunConfig(TASK, {}, "alma", "fast", 0, VARIANTS[name]).make_trainer()
+            known[name] = benchmark_training(trainer)["minutes_per_million_steps"]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_json(file, known)
+        return known[name]
+
+    def _timed(self, name: str) -> TrainingOptions:
+        """As many steps as fit into the minutes, with ten evaluations."""
+        options = VARIANTS[name]
+        steps = round(self.minutes / self._speed(name) * 1e6)
         report = replace(options.report, evaluate_every=max(options.report.chunk, steps // 10), episodes=512)
         return replace(options, steps=steps, report=report)
 
