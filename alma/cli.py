@@ -6,6 +6,7 @@ from typing import Annotated, Any, Union
 
 import tyro
 
+from alma import runtime
 from alma.commands.bench import Bench
 from alma.commands.demo import Demo
 from alma.commands.evaluate import Evaluate
@@ -37,6 +38,7 @@ def commands(arguments: list[str]) -> Any:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; errors that a user can mend are told in one line."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    runtime.collect_garbage_seldom()
     try:
         command = tyro.cli(
             commands(arguments),

@@ -11,6 +11,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 Tree = TypeVar("Tree")
 
 
+def pick(tree: Tree, *index: Int[Array, "*#n"]) -> Tree:
+    """Rows by their places along the leading axes of everything. Places must be there: nothing looks for negative ones,
+    which would be most of what there is to compile."""
+    return jax.tree.map(lambda leaf: leaf.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False), tree)
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Step:
@@ -52,7 +58,7 @@ def empty_steps(example: Step, length: int) -> Steps:
 def add_step(steps: Steps, step: Step) -> Steps:
     """Write one step of all environments over the oldest."""
     at = steps.count % steps.length
-    rows = jax.tree.map(lambda ring, row: ring.at[at].set(row), steps.rows, step)
+    rows = jax.tree.map(lambda ring, row: ring.at[at].set(row, wrap_negative_indices=False), steps.rows, step)
     return Steps(rows, steps.count + 1)
 
 
@@ -68,9 +74,9 @@ def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int, bef
     starts = newest_start - jax.random.randint(time_key, (batch,), 0, filled - length - before + 1)
     environments = jax.random.randint(env_key, (batch,), 0, steps.rows.terminated.shape[1])
     times = starts[None, :] + jnp.arange(length)[:, None]
-    rows = jax.tree.map(lambda ring: ring[times % steps.length, environments], steps.rows)
+    rows = pick(steps.rows, times % steps.length, environments)
     decided = (times - rows.since_decision) % steps.length
-    return rows, jax.tree.map(lambda ring: ring[decided, environments], steps.rows.state)
+    return rows, pick(steps.rows.state, decided, environments)
 
 
 def unfold(windows: Tree, length: int) -> Tree:
@@ -129,8 +135,11 @@ def add_decisions(decisions: Decisions, new: Decision, made: Bool[Array, "N"]) -
     """Write the new decisions of those environments that made one."""
     environments = jnp.arange(made.shape[0])
     at = jnp.where(made, decisions.count % decisions.length, decisions.length)  # out of range: not written
-    rows = jax.tree.map(lambda ring, row: ring.at[environments, at].set(row, mode="drop"), decisions.rows, new)
-    return Decisions(rows, decisions.count + made)
+
+    def write(ring: Array, row: Array) -> Array:
+        return ring.at[environments, at].set(row, mode="drop", wrap_negative_indices=False)
+
+    return Decisions(jax.tree.map(write, decisions.rows, new), decisions.count + made)
 
 
 def sample_decisions(
@@ -148,7 +157,7 @@ def sample_decisions(
     draws = (1 - jax.random.uniform(key, (batch,))) * chances[-1]
     environments, first = jnp.divmod(jnp.searchsorted(chances, draws), decisions.length)
     index = (first + jnp.arange(length)[:, None]) % decisions.length
-    return jax.tree.map(lambda ring: ring[environments, index], decisions.rows)
+    return pick(decisions.rows, environments, index)
 
 
 def follow_each_other(chain: Decision) -> Bool[Array, "n B"]:

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,9 +24,13 @@ except ImportError:  # there is none on Windows
 from alma.checkpoint import CheckpointError, load_notes, load_tree, save_tree, written_at_once
 from alma.configuration import RunConfig, from_json, to_json
 from alma.evaluation import play_episodes, summarise
+from alma.learning.level import Figures
 from alma.policy import WEIGHTS, LearnedPolicy, fingerprint
 from alma.report.sinks import JsonLines, Sink, TensorBoard, Wandb
-from alma.trainer import Trainer, TrainState, compile_chunk
+from alma.trainer import Trainer, TrainState, compile_chunk, lower_chunk
+
+Compiled = Callable[[TrainState], tuple[TrainState, Figures]]
+"""`Trainer.chunk`, ready to be called."""
 
 
 class Interrupted(Exception):  # noqa: N818
@@ -222,10 +227,10 @@ class Run:
         if self.folder.result.exists():
             raise ValueError(f"{self.folder.path} is finished: {self.folder.way_on}, or see its result.json")
         with self.folder.claimed(), stop_on_signal() as asked_to_stop:
-            state = self._begin()
+            state, compiled = self._prepare()
             self._open_sinks(int(state.env_steps))
             try:
-                state = self._loop(state, asked_to_stop)
+                state = self._loop(state, compiled, asked_to_stop)
             finally:
                 for sink in self.sinks:
                     sink.close()
@@ -245,6 +250,18 @@ class Run:
             write_json(self.folder.result, result)
             return result
 
+    def _prepare(self) -> tuple[TrainState, Compiled]:
+        """The first state and the compiled loop, before the clock starts. The compiler works while Python goes on."""
+        began = time.monotonic()
+        chunk = (self.trainer, self.config.options.updates_per_chunk)
+        lower_chunk(*chunk)
+        with ThreadPoolExecutor(max_workers=1) as aside:
+            compiling = aside.submit(compile_chunk, *chunk)
+            state = self._begin()
+            compiled = compiling.result()
+        self.display.say(f"compiled in {time.monotonic() - began:.1f} s")
+        return state, compiled
+
     def _begin(self) -> TrainState:
         like = jax.eval_shape(self.trainer.init, jax.random.key(self.config.seed))
         loaded = self.folder.load(like, self.display.say)
@@ -261,9 +278,8 @@ class Run:
         if self.wandb:
             self.sinks.append(Wandb(self.folder.path, to_json(self.config)))
 
-    def _loop(self, state: TrainState, asked_to_stop: Callable[[], bool]) -> TrainState:
+    def _loop(self, state: TrainState, compiled: Compiled, asked_to_stop: Callable[[], bool]) -> TrainState:
         options, report = self.config.options, self.config.options.report
-        compiled = self._compile()
         saved_at = time.monotonic()
         step = int(state.env_steps)
         while step < options.steps:
@@ -291,13 +307,6 @@ class Run:
             if stop and not last:
                 raise Interrupted(f"stopped at step {step:,}; go on with: alma train --resume {self.folder.path}")
         return state
-
-    def _compile(self) -> Callable[[TrainState], Any]:
-        """Compile before the clock starts."""
-        began = time.monotonic()
-        compiled = compile_chunk(self.trainer, self.config.options.updates_per_chunk)
-        self.display.say(f"compiled in {time.monotonic() - began:.1f} s")
-        return compiled
 
     def _save(self, state: TrainState) -> None:
         policy = LearnedPolicy(self.config, self.trainer.learned(state))

@@ -1,6 +1,7 @@
 """Settings of the process: a compilation cache that outlives it, and a memory allocator fit for large arrays."""
 
 import ctypes
+import gc
 import os
 import platform
 from collections.abc import Iterator
@@ -48,6 +49,16 @@ def one_device_per_core() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with suppress(RuntimeError):  # too late: JAX has counted its devices
         jax.config.update("jax_num_cpu_devices", cores)
+
+
+def collect_garbage_seldom() -> None:
+    """Let Python look for garbage less often, and no more among what is there by now.
+
+    Tracing makes a great many objects that all stay; by default Python goes through them over and over, which takes a
+    seventh of the time before the first step.
+    """
+    gc.freeze()
+    gc.set_threshold(100_000)
 
 
 @contextmanager

@@ -165,7 +165,7 @@ class RuleAllocator:
     """Whether the rule looks at the task's state, which networks never do."""
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
-        return begin_level({}, self.options)
+        return Level({}, {}, optimiser=(), copied=jnp.int32(0))  # nothing to learn
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration

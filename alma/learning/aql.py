@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from alma.choice import choose_uniformly
 from alma.networks.allocator import AllocatorNetworks
-from alma.replay import Decision, follow_each_other
+from alma.replay import Decision, follow_each_other, pick
 from alma.task import NOBODY, View
 
 Params = Any
@@ -81,7 +81,7 @@ def chain_up(chain: Decision, gamma: float) -> tuple[Decision, Int[Array, "B A"]
     count = jnp.sum(follows, axis=0)
     weights = gamma ** jnp.arange(len(follows))[:, None] * follows
     first = jax.tree.map(lambda leaf: leaf[0], chain)
-    last = jax.tree.map(lambda leaf: leaf[count - 1, jnp.arange(leaf.shape[1])], chain)
+    last = pick(chain, count - 1, jnp.arange(count.size))
     joined = replace(
         first,
         reward=jnp.sum(weights * chain.reward, axis=0),

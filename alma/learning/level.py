@@ -44,9 +44,11 @@ def begin_level(params: Params, options: LearningOptions) -> Level:
 
 
 def make_optimiser(options: LearningOptions) -> optax.GradientTransformation:
-    """Clipped Adam, or the paper's RMSProp."""
+    """Clipped Adam, or the paper's RMSProp. To it all parameters are one vector: rules for each of them would be a good
+    part of what there is to compile."""
     rules = {"adam": optax.adam, "rmsprop": _rmsprop}
-    return optax.chain(optax.clip_by_global_norm(options.clip), rules[options.optimiser](options.learning_rate))
+    rule = rules[options.optimiser](options.learning_rate)
+    return optax.flatten(optax.chain(optax.clip_by_global_norm(options.clip), rule))
 
 
 def _rmsprop(learning_rate: float) -> optax.GradientTransformation:

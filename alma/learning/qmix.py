@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from alma.networks.masks import look_at
 from alma.networks.popart import Head
 from alma.networks.scope import Scope, Sight
-from alma.replay import Step
+from alma.replay import Step, pick
 from alma.task import View
 
 Params = Any
@@ -162,7 +162,7 @@ def actor_batch(
     first_key, look_key, live_key, target_key = jax.random.split(key, 4)
     returns = n_step_returns(window, gamma)
     first, first_decided = jax.tree.map(lambda leaf: leaf[0], (window, decided))
-    last, last_decided = jax.tree.map(lambda leaf: leaf[returns.steps, jnp.arange(leaf.shape[1])], (window, decided))
+    last, last_decided = pick((window, decided), returns.steps, jnp.arange(returns.steps.size))
     allocation, last_action = first.allocation.astype(jnp.int32), last.last_action.astype(jnp.int32)
     view, later, advised = view_of(first.state), view_of(last.state), view_of(last_decided)
 

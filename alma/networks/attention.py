@@ -4,26 +4,13 @@ Most of the work is the same under all masks, and done once: agents that imagine
 """
 
 import math
-from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float
 
-
-def of_any_size(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
-    """How layers over relations begin: like others, and with nothing at all in tasks that have no relations."""
-    return nn.initializers.lecun_normal()(key, shape, dtype) if shape[0] else jnp.zeros(shape, dtype)
-
-
-def by_rows(inputs: Float[Array, "*b F"], kernel: Float[Array, "F W"], *_: Any, **options: Any) -> Float[Array, "*b W"]:
-    """The product of a layer, with all rows in one axis.
-
-    The gradient of its weights is then a product of two matrices, which takes half the time.
-    """
-    product = jax.lax.dot(inputs.reshape(-1, inputs.shape[-1]), kernel, **options)
-    return product.reshape(*inputs.shape[:-1], kernel.shape[-1])
+from alma.networks.layers import Dense, of_any_size
 
 
 class Heads(nn.Module):
@@ -71,7 +58,7 @@ class MultiHead(nn.Module):
         def kernels(name: str, seen: Array) -> Float[Array, "n F d"]:
             return Heads(seen.shape[-1], self.heads, size, name=name)()
 
-        ask = nn.Dense(self.width, use_bias=False, dot_general=by_rows, name="query")
+        ask = Dense(self.width, use_bias=False, name="query")
         query = ask(inputs[..., : attends.shape[-2], :])
         query = query.reshape(*query.shape[:-1], self.heads, size)
 
@@ -86,7 +73,7 @@ class MultiHead(nn.Module):
         if relations is not None:
             near = jnp.einsum("...qhe,...qer->...qhr", weights, relations)
             values += each_head(near, kernels("value_relation", relations))
-        join = nn.Dense(self.width, dot_general=by_rows, name="output")
+        join = Dense(self.width, name="output")
         output = join(values.reshape(*values.shape[:-2], self.width))
         return jnp.where(jnp.any(attends, axis=-1, keepdims=True), output, 0)
 
@@ -105,7 +92,7 @@ class Attention(nn.Module):
         relations: Float[Array, "*b A E R"],
         attends: Bool[Array, "*b G A E"],
     ) -> Float[Array, "*b G A H"]:
-        inputs = nn.relu(nn.Dense(self.width, dot_general=by_rows)(features))[..., None, :, :]
+        inputs = nn.relu(Dense(self.width)(features))[..., None, :, :]
         return MultiHead(self.width, self.heads)(
             inputs, attends, relations[..., None, :, :, :] if self.use_relations else None
         )
@@ -133,8 +120,8 @@ class Pooling(nn.Module):
         mine = features[..., :agents, :]
 
         def pairs(name: str, others: Float[Array, "*b n K W"]) -> Float[Array, "*b A K H"]:
-            own = nn.Dense(self.width, use_bias=False, name=f"own_to_{name}")(mine)
-            return nn.relu(nn.Dense(self.width, name=name)(others) + own[..., None, :])
+            own = Dense(self.width, use_bias=False, name=f"own_to_{name}")(mine)
+            return nn.relu(Dense(self.width, name=name)(others) + own[..., None, :])
 
         def pool(found: Float[Array, "*b G A K"], codes: Float[Array, "*b A K H"]) -> Float[Array, "*b G A H"]:
             return jnp.moveaxis(jnp.moveaxis(found, -3, -2) @ codes, -2, -3)
@@ -143,9 +130,9 @@ class Pooling(nn.Module):
         of_things = pool(found, pairs("thing", jnp.concatenate([things, near], axis=-1)))
         of_mates = pool(attends[..., :agents].astype(jnp.float32), pairs("mate", mine[..., None, :, :]))
         itself = jnp.diagonal(attends[..., :agents], axis1=-2, axis2=-1)[..., None]
-        own = itself * nn.relu(nn.Dense(self.width, name="own")(mine))[..., None, :, :]
+        own = itself * nn.relu(Dense(self.width, name="own")(mine))[..., None, :, :]
         normal = nn.LayerNorm(name="norm")(jnp.concatenate([own, of_things, of_mates], axis=-1))
-        return jnp.where(jnp.any(attends, axis=-1, keepdims=True), nn.Dense(self.width, name="output")(normal), 0)
+        return jnp.where(jnp.any(attends, axis=-1, keepdims=True), Dense(self.width, name="output")(normal), 0)
 
     def _gather(
         self,

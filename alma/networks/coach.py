@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.networks.attention import Attention, Pooling
+from alma.networks.layers import Dense
 from alma.networks.utility import with_actions
 from alma.task import View
 
@@ -38,7 +39,7 @@ class _Advice(nn.Module):
 
     @nn.compact
     def __call__(self, hidden: Float[Array, "*b A H"]) -> Gaussian:
-        mean, log_variance = jnp.split(nn.Dense(2 * self.size)(nn.relu(hidden)), 2, axis=-1)
+        mean, log_variance = jnp.split(Dense(2 * self.size)(nn.relu(hidden)), 2, axis=-1)
         return Gaussian(mean, jnp.clip(log_variance, -10, 0))
 
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from alma.networks.attention import MultiHead
+from alma.networks.layers import Dense
 from alma.networks.masks import allocation_matrix
 from alma.task import View
 
@@ -27,12 +28,12 @@ class AttentionCritic(nn.Module):
         others = jnp.sum(belongs[..., agents:, :], axis=-2)
         names = self.param("subtask", nn.initializers.normal(0.1), (subtasks, self.width))
         # What is added to an entity depends on its subtask alone, so it is computed once a subtask.
-        counts = nn.Dense(self.width, name="counts")(jnp.stack([team, others], axis=-1))
-        entities = nn.Dense(self.width, name="entity")(view.entities)
+        counts = Dense(self.width, name="counts")(jnp.stack([team, others], axis=-1))
+        entities = Dense(self.width, name="entity")(view.entities)
         inputs = nn.relu(entities[..., None, :, :] + belongs @ (names + 0.2 * counts))
         attends = jnp.broadcast_to(
             present[..., None, :] & present[..., :agents, None], (*allocations.shape, view.present.shape[-1])
         )
         attended = nn.relu(MultiHead(self.width, self.heads)(inputs, attends))
         team_size = jnp.maximum(jnp.sum(view.present[..., :agents], axis=-1), 1)[..., None, None]
-        return nn.Dense(1, name="value")(jnp.sum(attended, axis=-2) / team_size)[..., 0]
+        return Dense(1, name="value")(jnp.sum(attended, axis=-2) / team_size)[..., 0]

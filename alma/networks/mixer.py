@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from alma.networks.attention import Attention
+from alma.networks.layers import Dense
 from alma.networks.scope import Sight
 
 
@@ -66,7 +67,7 @@ class Qmix(Mixer):
         def hypernetwork(name: str, masks: Bool[Array, "*b G A E"]) -> Float[Array, "*b G A W"]:
             trunk = Attention(self.hyper_width, self.heads, self.use_relations, name=f"{name}_trunk")
             attended = trunk(view.entities, view.relations, masks)
-            return nn.Dense(self.width, name=name)(attended)
+            return Dense(self.width, name=name)(attended)
 
         def mean_of_members(name: str) -> Float[Array, "*b K W"]:
             rows = hypernetwork(name, sight.relates[..., None, :, :])[..., 0, :, :]

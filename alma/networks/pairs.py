@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from alma.networks.attention import of_any_size
+from alma.networks.layers import Dense
 from alma.networks.masks import allocation_matrix
 from alma.task import View
 
@@ -40,21 +40,21 @@ class PairEncoder(nn.Module):
         relations = jnp.take_along_axis(
             view.relations[..., None, agents:, :], at[..., None, :, :, None], axis=-2
         )  # A x M x K x R
-        thing = nn.Dense(self.width, name="entity")(features)
-        relation = nn.Dense(self.width, use_bias=False, kernel_init=of_any_size, name="relation")(relations)
-        agent = nn.Dense(self.width, use_bias=False, name="agent")(view.entities[..., :agents, :])
+        thing = Dense(self.width, name="entity")(features)
+        relation = Dense(self.width, use_bias=False, name="relation")(relations)
+        agent = Dense(self.width, use_bias=False, name="agent")(view.entities[..., :agents, :])
         pair = nn.relu(thing[..., None, :, :, :] + relation + agent[..., :, None, None, :])
         pooled = jnp.sum(found[..., None, :, :, :] * pair, axis=-2)
         subtask = jnp.sum(found * nn.relu(thing), axis=-2)
         work = jnp.sum(jnp.where(view.active[..., None], subtask, 0), axis=-2)
-        member = nn.relu(nn.Dense(self.width, name="member")(view.entities[..., :agents, :]))
+        member = nn.relu(Dense(self.width, name="member")(view.entities[..., :agents, :]))
         team = jnp.sum(jnp.where(view.present[..., :agents, None], member, 0), axis=-2)
-        whole = nn.relu(nn.Dense(self.width, name="whole")(jnp.concatenate([work, team], axis=-1)))[..., None, :]
+        whole = nn.relu(Dense(self.width, name="whole")(jnp.concatenate([work, team], axis=-1)))[..., None, :]
 
         stays = allocation_matrix(previous, subtasks)[..., None]
         before = self.param("previous", nn.initializers.normal(0.1), (self.width,))
-        context = nn.Dense(self.width, use_bias=False, name="context")(whole)[..., None, :]
-        codes = nn.relu(nn.Dense(self.width, name="pair")(pooled) + context + stays * before)
+        context = Dense(self.width, use_bias=False, name="context")(whole)[..., None, :]
+        codes = nn.relu(Dense(self.width, name="pair")(pooled) + context + stays * before)
         return codes, jnp.concatenate([subtask, jnp.broadcast_to(whole, subtask.shape)], axis=-1)
 
 
@@ -87,8 +87,8 @@ class PairProposal(nn.Module):
     def __call__(
         self, codes: Float[Array, "*b A M H"], subtasks: Float[Array, "*b M H2"], allowed: Bool[Array, "*b A M"]
     ) -> PairChoices:
-        own = nn.Dense(self.width, name="own")(codes) + nn.Dense(self.width, name="subtask")(subtasks)[..., None, :, :]
-        given = nn.Dense(self.width, use_bias=False, name="given")(codes)
+        own = Dense(self.width, name="own")(codes) + Dense(self.width, name="subtask")(subtasks)[..., None, :, :]
+        given = Dense(self.width, use_bias=False, name="given")(codes)
         score = self.param("score", nn.initializers.normal(0.1), (self.width,))
         return PairChoices(own, given, score, allowed)
 
@@ -136,9 +136,9 @@ class PairCritic(nn.Module):
         active: Bool[Array, "*b M"],
         allocations: Int[Array, "*b P A"],
     ) -> Float[Array, "*b P"]:
-        codes = nn.Dense(self.width, use_bias=False, name="team")(codes)
-        base = nn.Dense(self.width, name="subtask")(subtasks)
+        codes = Dense(self.width, use_bias=False, name="team")(codes)
+        base = Dense(self.width, name="subtask")(subtasks)
         hidden = nn.relu(Scaled(name="norm")(add_up(codes, allocations) + base[..., None, :, :]))
-        hidden = nn.relu(nn.Dense(self.hidden, name="hidden")(hidden))
-        values = nn.Dense(1, name="value")(hidden)[..., 0]
+        hidden = nn.relu(Dense(self.hidden, name="hidden")(hidden))
+        values = Dense(1, name="value")(hidden)[..., 0]
         return jnp.sum(jnp.where(active[..., None, :], values, 0), axis=-1)

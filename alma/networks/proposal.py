@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.choice import choose_by_logits
 from alma.networks.attention import MultiHead
+from alma.networks.layers import Dense
 from alma.networks.masks import allocation_matrix
 from alma.task import NOBODY, View, subtask_of_entities
 
@@ -113,7 +114,7 @@ class PointerProposal(nn.Module):
         subtask = subtask_of_entities(view, previous)
         belongs = allocation_matrix(subtask, subtasks) * view.present[..., None]
         names = self.param("subtask", nn.initializers.normal(0.1), (subtasks, self.width))
-        embedded = nn.Dense(self.width, name="entity")(view.entities) + belongs @ names
+        embedded = Dense(self.width, name="entity")(view.entities) + belongs @ names
         together = jnp.einsum("...em,...fm->...ef", belongs, belongs) > 0
         attended = MultiHead(self.width, self.heads)(nn.relu(embedded), together)
         lecun, zeros = nn.initializers.lecun_normal(), nn.initializers.zeros

@@ -5,7 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from alma.networks.attention import Attention, Pooling, of_any_size
+from alma.networks.attention import Attention, Pooling
+from alma.networks.layers import Dense
 from alma.task import View
 
 
@@ -32,10 +33,10 @@ class Utility(nn.Module):
         # What an agent did last is a feature of its own.
         features = with_actions(view, last_action, self.actions)
         hidden = nn.relu(self.trunk(features, view.relations, attends))
-        hidden = nn.relu(nn.Dense(self.hidden)(hidden))
+        hidden = nn.relu(Dense(self.hidden)(hidden))
         if strategy is not None:
             hidden += strategy[..., None, :, :]
-        values = nn.Dense(self.actions)(hidden)
+        values = Dense(self.actions)(hidden)
         if self.aim:
             values += Aim(self.aim)(hidden, features, view.relations, attends, view.target)
         return jnp.where(view.present[..., None, : attends.shape[-2], None], values, 0)
@@ -59,10 +60,10 @@ class Aim(nn.Module):
         attends: Bool[Array, "*b G A E"],
         target: Int[Array, "*b A U"],
     ) -> Float[Array, "*b G A U"]:
-        of_target = nn.Dense(self.width, use_bias=False)(features)[..., None, None, :, :]
-        of_pair = nn.Dense(self.width, kernel_init=of_any_size)(relations)[..., None, :, :, :]
-        of_agent = nn.Dense(self.width, use_bias=False)(hidden)[..., None, :]
-        worth = nn.Dense(1)(nn.relu(of_target + of_pair + of_agent))[..., 0]
+        of_target = Dense(self.width, use_bias=False)(features)[..., None, None, :, :]
+        of_pair = Dense(self.width)(relations)[..., None, :, :, :]
+        of_agent = Dense(self.width, use_bias=False)(hidden)[..., None, :]
+        worth = Dense(1)(nn.relu(of_target + of_pair + of_agent))[..., 0]
         target = target[..., None, :, :]
         found = jnp.take_along_axis(jnp.where(attends, worth, 0), jnp.maximum(target, 0), axis=-1)
         return jnp.where(target >= 0, found, 0)
