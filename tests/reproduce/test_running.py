@@ -17,7 +17,7 @@ from alma.configuration import RunConfig
 from alma.learning.schedules import Linear
 from alma.reproduce import running
 from alma.reproduce.figures import FIGURES, SAVE_THE_CITY, Arm, find_figures
-from alma.reproduce.running import Budget, PlannedRun, clock, plan, time_for, train_all
+from alma.reproduce.running import Budget, PlannedRun, clock, plan, share_out_cores, time_for, train_all
 from alma.run import Interrupted, RunFolder
 
 BUDGET = Budget("tiny", steps=2048)
@@ -32,12 +32,12 @@ def pretend(monkeypatch, script="import pathlib; pathlib.Path('result.json').wri
     """Runs that do nothing but finish, in processes of their own; the answer is the list of those begun."""
     begun = []
 
-    def launch(run):
+    def launch(run, cores):
         begun.append(run.name)
         if run.state == "new":
             run.folder.create(run.config)
         running._log(run).write_text("the reason\n")
-        return subprocess.Popen([sys.executable, "-c", script], cwd=run.folder.path)
+        return running.Worker(subprocess.Popen([sys.executable, "-c", script], cwd=run.folder.path), cores)
 
     monkeypatch.setattr(running, "launch", launch)
     monkeypatch.setattr(running, "POLL_SECONDS", 0.02)
@@ -124,7 +124,13 @@ def test_a_failure_is_told_after_the_others_have_run(tmp_path, monkeypatch, quie
 def test_no_run_is_left_alone_when_something_goes_wrong(tmp_path, monkeypatch, quiet):
     pretend(monkeypatch, "import time; time.sleep(60)")
     processes, launch = [], running.launch
-    monkeypatch.setattr(running, "launch", lambda run: processes.append(launch(run)) or processes[-1])
+
+    def remember(run, cores):
+        worker = launch(run, cores)
+        processes.append(worker.process)
+        return worker
+
+    monkeypatch.setattr(running, "launch", remember)
     runs = plan([FIGURE], BUDGET, tmp_path)
 
     def trip(overview, working):
@@ -134,6 +140,46 @@ def test_no_run_is_left_alone_when_something_goes_wrong(tmp_path, monkeypatch, q
     with pytest.raises(ValueError, match="unexpected"):
         train_all(runs, 2, quiet)
     assert [process.poll() is not None for process in processes] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("cores", "jobs", "shares"),
+    [
+        ({0, 1}, 1, [{0, 1}]),
+        ({0, 1}, 2, [{0}, {1}]),
+        ({2, 5, 7}, 2, [{2, 7}, {5}]),
+        ({0, 1}, 3, [{0, 1}, {0, 1}, {0, 1}]),
+    ],
+)
+def test_every_job_has_cores_of_its_own_where_there_are_enough(monkeypatch, cores, jobs, shares):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: cores, raising=False)
+    assert share_out_cores(jobs) == shares
+
+
+def test_where_cores_are_not_told_none_are_named(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert share_out_cores(2) == [frozenset(), frozenset()]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no cores to choose from")
+def test_a_run_keeps_to_its_cores(tmp_path):
+    one = frozenset([min(os.sched_getaffinity(0))])
+    worker = running.launch(plan([FIGURE], BUDGET, tmp_path)[0], one)
+    try:
+        assert os.sched_getaffinity(worker.process.pid) == one
+    finally:
+        worker.process.kill()
+        worker.process.wait()
+
+
+def test_cores_are_given_to_the_next_run(tmp_path, monkeypatch, quiet):
+    given = []
+    pretend(monkeypatch)
+    monkeypatch.setattr(running, "share_out_cores", lambda jobs: [frozenset([7])])
+    launch = running.launch
+    monkeypatch.setattr(running, "launch", lambda run, cores: given.append(cores) or launch(run, cores))
+    train_all(plan([FIGURE], BUDGET, tmp_path), 1, quiet)
+    assert given == [frozenset([7])] * 4
 
 
 def test_asked_to_stop_it_tells_its_runs(tmp_path, monkeypatch, quiet):
