@@ -40,15 +40,21 @@ class Clock:
 
 def begin_level(params: Params, options: LearningOptions) -> Level:
     """A level before its first update."""
-    return Level(params, jax.tree.map(jnp.copy, params), make_optimiser(options).init(params), jnp.int32(0))
+    target = jax.tree.map(jnp.copy, params)
+    return Level(params, target, make_optimiser(options, params).init(params), jnp.int32(0))
 
 
-def make_optimiser(options: LearningOptions) -> optax.GradientTransformation:
-    """Clipped Adam, or the paper's RMSProp. To it all parameters are one vector: rules for each of them would be a good
-    part of what there is to compile."""
+def make_optimiser(options: LearningOptions, params: Params) -> optax.GradientTransformation:
+    """Clipped Adam, or the paper's RMSProp; one for proposals and one for the rest, as in the paper: neither's large
+    gradients cut the other's short.
+
+    To each its parameters are one vector: rules for each of them would be a good part of what there is to compile.
+    """
     rules = {"adam": optax.adam, "rmsprop": _rmsprop}
     rule = rules[options.optimiser](options.learning_rate)
-    return optax.flatten(optax.chain(optax.clip_by_global_norm(options.clip), rule))
+    clipped = optax.flatten(optax.chain(optax.clip_by_global_norm(options.clip), rule))
+    kinds = {name: "proposal" if name == "proposal" else "values" for name in params}
+    return optax.partition(dict.fromkeys(kinds.values(), clipped), kinds)
 
 
 def _rmsprop(learning_rate: float) -> optax.GradientTransformation:
@@ -63,7 +69,7 @@ def learn(
 ) -> tuple[Level, Figures]:
     """One gradient step; then the target network follows, a little every time or wholly from time to time."""
     gradients, figures = jax.grad(loss, has_aux=True)(level.params)
-    updates, optimiser = make_optimiser(options).update(gradients, level.optimiser, level.params)
+    updates, optimiser = make_optimiser(options, level.params).update(gradients, level.optimiser, level.params)
     slower = 1 - (1 - options.final_rate) * clock.progress
     params = optax.apply_updates(level.params, jax.tree.map(lambda update: slower * update, updates))
     due = clock.episodes - level.copied >= options.target_episodes

@@ -1,5 +1,7 @@
 """One step of learning, worked out by hand."""
 
+from functools import partial
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -49,6 +51,25 @@ def test_gradients_are_clipped():
     chosen = options(optimiser="rmsprop", clip=1.0)
     expected = 1 - 0.01 * 1.0 / (np.sqrt(0.01) + 1e-5)
     assert float(step(begin(chosen), chosen).params["w"]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_proposals_and_values_are_clipped_apart():
+    """A step of RMSProp is the gradient over its own size, so the first one tells nothing; the second does."""
+    chosen = options(optimiser="rmsprop", clip=1.0)
+
+    def both(params, scale):
+        return scale * params["critic"] + 0.5 * params["proposal"], {}
+
+    level = begin_level({"critic": jnp.float32(0.0), "proposal": jnp.float32(0.0)}, chosen)
+    for scale in (1.0, 100.0):
+        before = level.params
+        level, _ = learn(level, partial(both, scale=scale), chosen, clock())
+    squares = 0.5**2 * 0.01 * (1 + 0.99)  # of the proposal's gradients, which the critic's do not shrink
+    moved = float(before["proposal"] - level.params["proposal"])
+    assert moved == pytest.approx(0.01 * 0.5 / (np.sqrt(squares) + 1e-5), rel=1e-5)
+    squares = 0.01 * (1 + 0.99)  # of the critic's, 1 and cut to 1
+    moved = float(before["critic"] - level.params["critic"])
+    assert moved == pytest.approx(0.01 / (np.sqrt(squares) + 1e-5), rel=1e-5)
 
 
 def test_targets_follow_after_every_update():
