@@ -1,14 +1,14 @@
 """What each departure of preset `fast` from the paper buys: cities saved after equal minutes of training.
 
-    .venv/bin/python benchmarks/departures.py --minutes 5 --seeds 0 1
+    .venv/bin/python benchmarks/departures.py --minutes 3 --seeds 0 1 --jobs 2
 
-Every variant is `fast` with one thing as the paper has it. Speeds are measured first, with nothing else running on the
-machine, so that every run is given as many steps as fit into the minutes and schedules of learning rates end with it.
-From then on it does not matter how fast the machine is: when all speeds are known, the same command with other
-`--seeds` may run beside this one. Runs that are finished are not repeated, and one that was interrupted goes on.
+Every variant is `fast` with one thing as the paper has it. Speeds are measured first, on as many cores as each job will
+have, with nothing else running on the machine; then every run is given as many steps as fit into the minutes, so that
+schedules of learning rates end with it, and from there on it does not matter how fast the machine is. Runs that are
+finished are not repeated, and those that were interrupted go on.
 """
 
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +21,9 @@ from rich.console import Console
 from alma.benchmark import benchmark_training
 from alma.configuration import RunConfig
 from alma.presets import FAST, TrainingOptions
-from alma.report.progress import make_display
 from alma.reproduce.figures import DEPARTURES, changed
-from alma.run import Run, RunFolder, write_json
+from alma.reproduce.running import PlannedRun, share_out_cores, train_all
+from alma.run import RunFolder, read_json, write_json
 
 TASK = "save-the-city"
 
@@ -43,10 +43,12 @@ VARIANTS = {name: variant(changes) for name, changes in DEPARTURES.items()}
 class Departures:
     """Train variants of preset `fast` for equal minutes, and print what they reach."""
 
-    minutes: float = 5.0
+    minutes: float = 3.0
     """Of training, each run."""
     seeds: tuple[int, ...] = (0, 1)
     """Runs of each variant."""
+    jobs: int = 2
+    """Runs at the same time, each with its share of the cores."""
     only: tuple[str, ...] = ()
     """Names of variants; all if not given."""
     out: Path = Path("runs/departures")
@@ -58,42 +60,53 @@ class Departures:
             raise SystemExit(f"unknown variants {sorted(unknown)}: choose from {list(VARIANTS)}")
         console = Console()
         names = self.only or tuple(VARIANTS)
-        for name in names:
-            self._speed(name)
-        for name in names:
-            results = [self._train(name, seed, console) for seed in self.seeds]
-            rates = [result["last_3_success_rate"] for result in results]
-            console.print(
-                f"{name}: {fmean(rates):.3f} ({', '.join(f'{rate:.3f}' for rate in rates)}) after "
-                f"{results[0]['step']:,} steps in {fmean(result['training_minutes'] for result in results):.1f} minutes"
-            )
+        speeds = self._speeds(names)
+        runs = {name: [self._plan(name, seed, speeds[name]) for seed in self.seeds] for name in names}
+        failed = train_all([run for seeds in zip(*runs.values(), strict=True) for run in seeds], self.jobs, console)
+        console.print(table(runs, speeds), soft_wrap=True)
+        if failed:
+            raise SystemExit("; ".join(failed))
 
-    def _train(self, name: str, seed: int, console: Console) -> dict[str, Any]:
-        folder = RunFolder(self.out / f"{name.replace(' ', '-').replace(',', '')}-{seed}")
-        if folder.result.exists():
-            return json.loads(folder.result.read_text())
-        if not folder.config.exists():
-            folder.create(RunConfig(TASK, {}, "alma", "fast", seed, self._timed(name)))
-        with make_display(console, quiet=False) as display:
-            return Run(folder, folder.read_config(), display).train()
-
-    def _speed(self, name: str) -> float:
-        """Minutes for a million steps, measured once."""
+    def _speeds(self, names: tuple[str, ...]) -> dict[str, float]:
+        """Minutes for a million steps, measured once, on the cores of one job."""
         file = self.out / "minutes_per_million_steps.json"
-        known = json.loads(file.read_text()) if file.exists() else {}
-        if name not in known:
-            trainer = RunConfig(TASK, {}, "alma", "fast", 0, VARIANTS[name]).make_trainer()
-            known[name] = benchmark_training(trainer)["minutes_per_million_steps"]
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_json(file, known)
-        return known[name]
+        known = read_json(file) if file.exists() else {}
+        cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, share_out_cores(self.jobs)[0])
+        for name in names:
+            if name not in known:
+                trainer = RunConfig(TASK, {}, "alma", "fast", 0, VARIANTS[name]).make_trainer()
+                known[name] = benchmark_training(trainer)["minutes_per_million_steps"]
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_json(file, known)
+        os.sched_setaffinity(0, cores)
+        return known
 
-    def _timed(self, name: str) -> TrainingOptions:
+    def _plan(self, name: str, seed: int, speed: float) -> PlannedRun:
         """As many steps as fit into the minutes, with ten evaluations."""
-        options = VARIANTS[name]
-        steps = round(self.minutes / self._speed(name) * 1e6)
-        report = replace(options.report, evaluate_every=max(options.report.chunk, steps // 10), episodes=512)
-        return replace(options, steps=steps, report=report)
+        options, steps = VARIANTS[name], round(self.minutes / speed * 1e6)
+        report = replace(options.report, evaluate_every=max(options.report.chunk, steps // 10))
+        folder = RunFolder(self.out / f"{name.replace(' ', '-').replace(',', '')}-{seed}")
+        return PlannedRun(
+            folder, RunConfig(TASK, {}, "alma", "fast", seed, replace(options, steps=steps, report=report))
+        )
+
+
+def table(runs: Mapping[str, list[PlannedRun]], speeds: Mapping[str, float]) -> str:
+    """What the finished ones came to: the success rate of the last evaluation, and the mean of the last three."""
+    lines = [
+        "| `fast`, but | minutes per million steps | steps | solved | each run | last three |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, seeds in runs.items():
+        results = [read_json(run.folder.result) for run in seeds if run.done]
+        if results:
+            last = [result["evaluation"]["success_rate"] for result in results]
+            three = fmean(result["last_3_success_rate"] for result in results)
+            each = ", ".join(f"{rate:.3f}" for rate in last)
+            steps = f"{results[0]['step'] / 1e6:.2f} million"
+            lines.append(f"| {name} | {speeds[name]} | {steps} | {fmean(last):.3f} | {each} | {three:.3f} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
