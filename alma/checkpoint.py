@@ -21,7 +21,11 @@ Tree = TypeVar("Tree")
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is damaged, or belongs to something else."""
+    """A checkpoint cannot be used: it is damaged, or belongs to something else."""
+
+
+class MisfitError(CheckpointError):
+    """A checkpoint is whole, but belongs to something else."""
 
 
 def _is_key(leaf: Any) -> bool:
@@ -34,6 +38,7 @@ def named_leaves(tree: Any) -> list[tuple[str, Any]]:
 
 
 NOTES = "notes.json"
+ANOTHER = "another configuration or version of alma"
 
 
 @contextmanager
@@ -67,7 +72,7 @@ def load_tree(path: Path, like: Tree) -> Tree:
         with zipfile.ZipFile(path) as archive:
             expected = named_leaves(like)
             if {name for name, _ in expected} != set(archive.namelist()) - {NOTES}:
-                raise CheckpointError(f"{path} was written by another configuration: its contents do not fit")
+                raise MisfitError(f"{path} was written by {ANOTHER}: its contents do not fit")
             leaves = [_read_leaf(archive, path, name, leaf) for name, leaf in expected]
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
         if isinstance(error, CheckpointError):
@@ -93,5 +98,5 @@ def _read_leaf(archive: zipfile.ZipFile, path: Path, name: str, like: Any) -> An
         return jax.random.wrap_key_data(jnp.asarray(array))
     if array.shape != like.shape or array.dtype != like.dtype:
         found = f"{array.dtype}{array.shape}"
-        raise CheckpointError(f"{path}: {name} is {found}, expected {like.dtype}{like.shape}")
+        raise MisfitError(f"{path} was written by {ANOTHER}: {name} is {found}, not {like.dtype}{like.shape}")
     return jnp.asarray(array)

@@ -145,6 +145,8 @@ class AllocatorOptions(LearningOptions):
     """More allocations to choose from: proposals with one agent sent elsewhere at random."""
     entropy: float = 0.01
     """lambda_AQL: weight of the proposal's entropy."""
+    entropy_proposals: int = 0
+    """Proposals along which that entropy is measured; 0: along the best allocation only, which is cheaper."""
     max_age: int = 150_000
     """Decisions older than so many environment steps are not used; until then they are drawn less and less often."""
     networks: AllocatorNetworkOptions = field(default_factory=AllocatorNetworkOptions)
@@ -153,6 +155,10 @@ class AllocatorOptions(LearningOptions):
         super().__post_init__()
         for name in ("updates", "n_step", "period", "proposals", "max_age"):
             _require(getattr(self, name) >= 1, f"{name} must be at least 1, not {getattr(self, name)}")
+        _require(
+            0 <= self.entropy_proposals <= self.proposals,
+            f"entropy_proposals must lie between 0 and the {self.proposals} proposals, not {self.entropy_proposals}",
+        )
         _require(self.period <= 10_000, f"period must be at most 10000, not {self.period}")
         _require(
             0 <= self.variations <= self.proposals,
@@ -316,6 +322,7 @@ PAPER = TrainingOptions(
         batch=400,
         proposals=32,
         variations=0,
+        entropy_proposals=32,
         target_rate=1.0,
         target_episodes=50,
         networks=AllocatorNetworkOptions(kind="pointer", places=True, width=128),
@@ -325,7 +332,7 @@ PAPER = TrainingOptions(
         buffer=750_000,
         decisions=200_000,
         warmup=3_200,
-        steps_per_update=64,
+        steps_per_update=8,  # whenever an episode is over
         episodes_per_update=1,
     ),
     exploration=ExplorationOptions(

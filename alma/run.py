@@ -21,7 +21,8 @@ try:
 except ImportError:  # there is none on Windows
     fcntl = None  # type: ignore[assignment]
 
-from alma.checkpoint import CheckpointError, load_notes, load_tree, save_tree, written_at_once
+from alma import runtime
+from alma.checkpoint import CheckpointError, MisfitError, load_notes, load_tree, save_tree, written_at_once
 from alma.configuration import RunConfig, from_json, to_json
 from alma.evaluation import play_episodes, summarise
 from alma.learning.level import Figures
@@ -82,10 +83,11 @@ class RunFolder:
             raise ValueError(f"{self.path} is no run folder, so --force will not delete it: choose another --out")
 
     def create(self, config: RunConfig, force: bool = False) -> None:
-        """Begin a folder; one that has something in it is left alone unless forced."""
+        """Begin a folder; one that has something in it is left alone unless forced, and one that is in use always."""
         self.check_free(force)
         if self.path.is_dir():
-            shutil.rmtree(self.path)
+            with self.claimed():
+                shutil.rmtree(self.path)
         self.checkpoints.mkdir(parents=True)
         write_json(self.config, to_json(config))
 
@@ -122,22 +124,30 @@ class RunFolder:
         return sorted(self.checkpoints.glob("*.ckpt"), reverse=True)
 
     def save(self, state: TrainState, policy: LearnedPolicy, notes: dict[str, Any]) -> Path:
-        """Write a checkpoint and the weights; the last two checkpoints are kept."""
+        """Write the weights and a checkpoint; the last two checkpoints are kept.
+
+        Weights come first: those of a run that is cut off in between are written again when it goes on.
+        """
         path = self.checkpoints / f"{int(state.env_steps):012d}.ckpt"
-        save_tree(path, state, notes)
         policy.save(self.path / WEIGHTS)
+        save_tree(path, state, notes)
         for old in self.saved()[2:]:
             old.unlink()
         return path
 
     def load(self, like: Any, warn: Callable[[str], None]) -> tuple[TrainState, dict[str, Any]] | None:
-        """The newest checkpoint that is whole; damaged ones are named. None if there has been none yet."""
-        for path in self.saved():
+        """The newest checkpoint that is whole; damaged ones are named and set aside, so that they do not count as kept.
+        None if there has been none yet."""
+        saved = self.saved()
+        for path in saved:
             try:
                 return load_tree(path, like), load_notes(path)
+            except MisfitError:
+                raise
             except CheckpointError as error:
-                warn(f"{error}; trying the one before")
-        if self.saved():
+                path.rename(path.with_suffix(".damaged"))
+                warn(f"{error}; it is set aside, trying the one before")
+        if saved:
             raise ValueError(f"no checkpoint in {self.checkpoints} is whole: start over with --force")
         return None
 
@@ -238,6 +248,7 @@ class Run:
                 "step": int(state.env_steps),
                 "updates": int(state.updates),
                 "training_minutes": self.seconds / 60,
+                "cores": runtime.cores(),
                 "seed": self.config.seed,
                 "method": self.config.method,
                 "task": self.config.task,
@@ -387,6 +398,7 @@ def extend(folder: RunFolder, config: RunConfig, steps: int) -> RunConfig:
     if folder.result.exists() and not folder.saved():
         raise ValueError(f"{folder.path} is finished: {folder.way_on}")
     longer = replace(config, options=replace(config.options, steps=steps))
-    write_json(folder.config, to_json(longer))
-    folder.result.unlink(missing_ok=True)
+    with folder.claimed():
+        write_json(folder.config, to_json(longer))
+        folder.result.unlink(missing_ok=True)
     return longer

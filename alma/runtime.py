@@ -29,9 +29,18 @@ def _switched_off(variable: str) -> bool:
     return os.environ.get(variable, "").lower() in OFF
 
 
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def cache_folder() -> Path:
-    """Where compiled programs are kept: the folder named by `ALMA_CACHE`, or one of the user's cache."""
-    return Path(os.environ.get(CACHE_VARIABLE) or user_cache_path("alma") / "xla")
+    """Where compiled programs are kept: in the folder named by `ALMA_CACHE`, or one of the user's cache.
+
+    A program is compiled for a number of cores, which JAX does not look at when it finds it again.
+    """
+    folder = Path(os.environ.get(CACHE_VARIABLE) or user_cache_path("alma") / "xla")
+    return folder / f"{cores()}-cores"
 
 
 def use_compilation_cache() -> None:
@@ -46,9 +55,8 @@ def one_device_per_core() -> None:
 
     A program for one device shares out only its largest loops; two programs side by side keep two cores busy.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with suppress(RuntimeError):  # too late: JAX has counted its devices
-        jax.config.update("jax_num_cpu_devices", cores)
+        jax.config.update("jax_num_cpu_devices", cores())
 
 
 def collect_garbage_seldom() -> None:

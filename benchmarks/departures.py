@@ -69,10 +69,10 @@ class Departures:
 
     def _speeds(self, names: tuple[str, ...]) -> dict[str, float]:
         """Minutes for a million steps, measured once, on the cores of one job."""
-        file = self.out / "minutes_per_million_steps.json"
+        cores, share = os.sched_getaffinity(0), share_out_cores(self.jobs)[0]
+        file = self.out / f"minutes_per_million_steps_{len(share)}_cores.json"
         known = read_json(file) if file.exists() else {}
-        cores = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, share_out_cores(self.jobs)[0])
+        os.sched_setaffinity(0, share)
         for name in names:
             if name not in known:
                 trainer = RunConfig(TASK, {}, "alma", "fast", 0, VARIANTS[name]).make_trainer()

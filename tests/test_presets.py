@@ -25,11 +25,12 @@ def test_the_paper():
     assert (networks.width, networks.heads, networks.hidden) == (128, 4, 64)
     assert (networks.mixer_width, networks.hyper_width) == (32, 128)
     assert (allocator.batch, allocator.proposals, allocator.variations) == (400, 32, 0)
-    assert (allocator.period, allocator.entropy) == (5, 0.01)
+    assert (allocator.period, allocator.entropy, allocator.entropy_proposals) == (5, 0.01, 32)
     assert (allocator.n_step, allocator.updates) == (1, 1)
     assert (allocator.max_age, allocator.target_episodes) == (150_000, 50)
     assert (allocator.networks.kind, allocator.networks.width, allocator.networks.heads) == ("pointer", 128, 4)
     assert (collection.environments, collection.buffer, collection.episodes_per_update) == (8, 5000 * 150, 1)
+    assert collection.steps_per_update == collection.environments, "or short episodes would not get their updates"
     assert PAPER.exploration.action == Linear(1.0, 0.05, 2_000_000)
     assert PAPER.exploration.proposal == Linear(1.0, 0.05, 3_000_000)
     assert PAPER.exploration.subtask == Linear(1.0, 0.0, 750_000)
@@ -67,6 +68,7 @@ def test_starcraft_can_be_trained_on(method):
             "imagined groups need a mixer",
         ),
         (lambda: replace(FAST.allocator, target_rate=0.0), "target_rate must lie in"),
+        (lambda: replace(FAST.allocator, entropy_proposals=17), "entropy_proposals must lie between 0 and the 16"),
         (lambda: CollectionOptions(steps_per_update=200), "steps_per_update must be a multiple of the 128"),
         (lambda: CollectionOptions(buffer=5), "buffer must be at least the number of environments"),
         (lambda: replace(FAST, steps=0), "steps must be at least 1"),

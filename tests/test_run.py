@@ -13,10 +13,10 @@ from doors import SMALL
 
 from alma.checkpoint import load_tree
 from alma.configuration import RunConfig, from_json, to_json
-from alma.policy import load
+from alma.policy import WEIGHTS, fingerprint, load
 from alma.presets import ReportOptions
 from alma.report.sinks import read_lines
-from alma.run import Interrupted, Run, RunFolder, TrainingFailed, extend
+from alma.run import Interrupted, Run, RunFolder, TrainingFailed, extend, read_json
 
 CHUNK = 640
 OPTIONS = replace(
@@ -158,6 +158,9 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(whole, tmp_path):
     resumed = go_on(run.folder.path)
     resumed.train()
     assert any(newest.name in text and "damaged" in text for text in resumed.display.said)
+    assert newest.with_suffix(".damaged").read_bytes() == data, (
+        "set aside, so that it does not count as one of two kept"
+    )
     assert_same_end(resumed, whole)
 
 
@@ -169,6 +172,41 @@ def test_with_all_checkpoints_damaged_nothing_is_started_over_quietly(whole, tmp
         path.write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"no checkpoint .* is whole"):
         go_on(folder.path).train()
+
+
+def test_a_checkpoint_of_something_else_is_left_alone(whole, tmp_path):
+    shutil.copytree(whole.folder.path, tmp_path / "other")
+    folder = RunFolder(tmp_path / "other")
+    folder.result.unlink()
+    before = folder.saved()
+    wider = replace(CONFIG, options=replace(CONFIG.options, actors=replace(CONFIG.options.actors, popart=True)))
+    with pytest.raises(ValueError, match="written by another configuration or version of alma"):
+        Run(folder, wider, Watch()).train()
+    assert folder.saved() == before
+
+
+def test_a_run_cut_off_between_weights_and_checkpoint_ends_the_same(whole, tmp_path):
+    """As if killed while the last checkpoint was written."""
+    shutil.copytree(whole.folder.path, tmp_path / "cut")
+    folder = RunFolder(tmp_path / "cut")
+    folder.result.unlink()
+    folder.saved()[0].unlink()
+    resumed = go_on(folder.path)
+    resumed.train()
+    assert_same_end(resumed, whole)
+    assert read_json(folder.result)["weights"] == fingerprint(whole.folder.path / WEIGHTS)
+
+
+def test_weights_are_never_older_than_the_checkpoint(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("disk full")
+
+    run = begin(tmp_path / "order")
+    monkeypatch.setattr("alma.run.save_tree", fail)
+    with pytest.raises(OSError, match="disk full"):
+        run.train()
+    assert (run.folder.path / WEIGHTS).exists()
+    assert not run.folder.saved()
 
 
 def test_a_finished_run_can_be_made_longer(whole, tmp_path):
@@ -223,6 +261,18 @@ def test_two_processes_do_not_train_in_one_folder(tmp_path):
         pass
     with folder.claimed():
         pass
+
+
+def test_a_folder_in_use_is_neither_started_over_nor_made_longer(whole, tmp_path):
+    shutil.copytree(whole.folder.path, tmp_path / "used")
+    folder = RunFolder(tmp_path / "used")
+    before = {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
+    with folder.claimed():
+        with pytest.raises(ValueError, match="is being trained by another process"):
+            folder.create(CONFIG, force=True)
+        with pytest.raises(ValueError, match="is being trained by another process"):
+            extend(folder, folder.read_config(), 7 * CHUNK)
+    assert before == {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
 
 
 def test_force_does_not_delete_what_is_no_run(tmp_path):

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from alma.runtime import cache_folder, cores
+
+CORES = f"{cores()}-cores"
 REPORT = "import jax, alma; print(jax.config.values['jax_compilation_cache_dir'])"
 
 
@@ -24,11 +27,18 @@ pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="the user's cache folder lies elsewhere")
 def test_the_cache_is_on_in_the_users_cache_folder(tmp_path):
-    assert cache_dir_of_new_process(XDG_CACHE_HOME=str(tmp_path)) == str(tmp_path / "alma" / "xla")
+    assert cache_dir_of_new_process(XDG_CACHE_HOME=str(tmp_path)) == str(tmp_path / "alma" / "xla" / CORES)
 
 
 def test_the_cache_can_be_moved(tmp_path):
-    assert cache_dir_of_new_process(ALMA_CACHE=str(tmp_path)) == str(tmp_path)
+    assert cache_dir_of_new_process(ALMA_CACHE=str(tmp_path)) == str(tmp_path / CORES)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no cores to choose from")
+def test_programs_for_other_numbers_of_cores_are_kept_apart(monkeypatch, tmp_path):
+    monkeypatch.setenv("ALMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 4, 7})
+    assert cache_folder() == tmp_path / "3-cores"
 
 
 @pytest.mark.parametrize("word", ["off", "No", "0"])

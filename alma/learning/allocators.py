@@ -98,9 +98,10 @@ class LearnedAllocator:
 
         def fresh(portion: Int[Array, ""], inputs: tuple[View, Int[Array, "n A"]]) -> Any:
             encoded = self.networks.encode(params, *inputs)
-            return choose(
+            best, drawn = choose(
                 self.networks, params, jax.random.fold_in(choose_key, portion), encoded, inputs[0], self.candidates
             )
+            return best, drawn[:, 0]
 
         best, first = only_where(due, fresh, (view, previous), (previous, previous))
         takes_first = jax.random.uniform(proposal_key, due.shape) < explore.proposal
@@ -144,6 +145,7 @@ class LearnedAllocator:
                 gamma=options.gamma,
                 reward_scale=options.reward_scale / options.period,
                 candidates=self.candidates,
+                entropy_proposals=options.entropy_proposals,
             )
             head = self.networks.head.adapt(level.params["head"], batch.target, jnp.ones_like(batch.target))
             level = replace(level, params={**level.params, "head": head})

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -28,12 +29,12 @@ class Candidates:
 
 def choose(
     networks: AllocatorNetworks, params: Params, key: PRNGKeyArray, encoded: Any, view: View, candidates: Candidates
-) -> tuple[Int[Array, "*b A"], Int[Array, "*b A"]]:
-    """The candidate with the highest value, and the first proposal."""
+) -> tuple[Int[Array, "*b A"], Int[Array, "*b P A"]]:
+    """The candidate with the highest value, and all candidates: proposals first."""
     drawn = draw_candidates(networks, params, key, encoded, view, candidates)
     best = jnp.argmax(networks.values(params, encoded, drawn), axis=-1)
     chosen = jnp.take_along_axis(drawn, best[..., None, None], axis=-2)[..., 0, :]
-    return chosen, drawn[..., 0, :]
+    return chosen, drawn
 
 
 def draw_candidates(
@@ -72,6 +73,8 @@ class AllocatorBatch:
     later: Any
     """The next states, encoded."""
     best: Int[Array, "B A"]
+    proposals: Int[Array, "B P A"]
+    """Along which the entropy is measured; none: along the best."""
 
 
 def chain_up(chain: Decision, gamma: float) -> tuple[Decision, Int[Array, "B A"], Float[Array, "B"]]:
@@ -102,6 +105,7 @@ def allocator_batch(
     gamma: float,
     reward_scale: float,
     candidates: Candidates,
+    entropy_proposals: int = 0,
 ) -> AllocatorBatch:
     """Double Q-learning: the live critic chooses among fresh proposals, the target critic values the choice.
 
@@ -113,7 +117,7 @@ def allocator_batch(
     view, later = view_of(decisions.state), view_of(decisions.next_state)
     before = jnp.where(decisions.terminated[:, None], NOBODY, in_force)
     encoded = networks.encode(params, later, before)
-    best, _ = choose(networks, params, key, encoded, later, candidates)
+    best, drawn = choose(networks, params, key, encoded, later, candidates)
     by_target = networks.encode(target_params, later, before)
     next_value = networks.values(target_params, by_target, best[..., None, :])[..., 0]
     target = reward_scale * decisions.reward + jnp.where(decisions.terminated, 0, discount * next_value)
@@ -124,6 +128,7 @@ def allocator_batch(
         target=jax.lax.stop_gradient(target),
         later=jax.lax.stop_gradient(encoded),
         best=best,
+        proposals=drawn[:, :entropy_proposals],
     )
 
 
@@ -138,6 +143,9 @@ def aql_loss(
     raw = networks.raw_values(params, encoded, batch.allocation[..., None, :])[..., 0]
     error = networks.head.error(params["head"], raw, batch.target)
     log_best, spread = networks.log_probability(params, batch.later, batch.best)
+    if batch.proposals.shape[1]:
+        of_each = jax.vmap(partial(networks.log_probability, params, batch.later), in_axes=1, out_axes=1)
+        spread = jnp.mean(of_each(batch.proposals)[1], axis=1)
     figures = {
         "critic_loss": jnp.mean(error**2),
         "proposal_loss": jnp.mean(-log_best - entropy * spread),

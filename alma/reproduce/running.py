@@ -186,12 +186,13 @@ class Worker(NamedTuple):
 
 
 def share_out_cores(jobs: int) -> list[frozenset[int]]:
-    """Cores for each of several jobs: two that fight for two cores are slower than two with a core each.
+    """As many cores for each of several jobs: two that fight for two cores are slower than two with a core each.
 
     Where there are fewer cores than jobs, all have all; where the system does not tell, none are named.
     """
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    return [frozenset(cores[job::jobs] if jobs <= len(cores) else cores) for job in range(jobs)]
+    share = len(cores) // jobs
+    return [frozenset(cores[job * share : (job + 1) * share] or cores) for job in range(jobs)]
 
 
 def launch(run: PlannedRun, cores: frozenset[int]) -> Worker:
@@ -202,7 +203,7 @@ def launch(run: PlannedRun, cores: frozenset[int]) -> Worker:
     with _log(run).open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
     if cores:
-        with suppress(ProcessLookupError):  # over already
+        with suppress(OSError):  # it may be over already; and cores are a matter of speed alone
             os.sched_setaffinity(process.pid, cores)
     return Worker(process, cores)
 

@@ -112,6 +112,38 @@ def test_gradients_keep_to_their_own_network():
         assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(([live[name] for name in other], target)))
 
 
+def test_entropy_is_that_along_the_proposals():
+    view = batch_of(random_view())
+    nobody = jnp.full((BATCH, 3), NOBODY)
+    params = NETWORKS.init(jax.random.key(0), view, nobody)
+    decision = Decision(None, nobody, nobody + 1, jnp.ones(BATCH), None, jnp.zeros(BATCH, bool), nobody[:, 0])
+
+    def entropy(count):
+        batch = allocator_batch(
+            params,
+            params,
+            NETWORKS,
+            lambda _: view,
+            jax.random.key(1),
+            alone(decision),
+            gamma=0.9,
+            reward_scale=1.0,
+            candidates=Candidates(4, 2),
+            entropy_proposals=count,
+        )
+        return batch, float(aql_loss(params, NETWORKS, batch, 0.01)[1]["proposal_entropy"])
+
+    batch, along_proposals = entropy(4)
+    assert batch.proposals.shape == (BATCH, 4, 3), "variations are no draws of the proposal"
+    each = [NETWORKS.log_probability(params, batch.later, batch.proposals[:, n])[1] for n in range(4)]
+    np.testing.assert_allclose(along_proposals, np.mean(each), rtol=1e-5)
+    batch, along_best = entropy(0)
+    np.testing.assert_allclose(
+        along_best, np.mean(NETWORKS.log_probability(params, batch.later, batch.best)[1]), rtol=1e-5
+    )
+    assert along_best != along_proposals
+
+
 def test_targets_by_hand():
     """Rewards, and the target critic's value of what the live critic found best; nothing beyond an end."""
     view = batch_of(random_view())
