@@ -1,6 +1,6 @@
 """The fused loop: what it remembers of play, and that a run can be cut anywhere and go on the same."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import alma
-from alma import NOBODY
+from alma import NOBODY, Outcome, Task, TaskSpec, View
 from alma.checkpoint import load_tree, save_tree
 from alma.presets import (
     ActorNetworkOptions,
@@ -129,6 +129,76 @@ def test_episodes_that_time_out_leave_no_decision(played):
     for env in range(4):
         count = int(state.decisions.count[env])
         assert not (rows.next_state.time[env, :count] >= 25).any()
+
+
+@dataclass(frozen=True)
+class Clockwork(Task):
+    """Nothing to choose: eight steps, of which the n-th pays n; the first of two subtasks is done after four."""
+
+    times_out: bool = False
+
+    @property
+    def spec(self):
+        return TaskSpec(
+            name="clockwork",
+            agents=1,
+            entities=3,
+            subtasks=2,
+            actions=("wait",),
+            features=("a",),
+            relations=(),
+            max_steps=8,
+            mask_subtask_actions=False,
+        )
+
+    def reset(self, key):
+        return jnp.int32(0)
+
+    def step(self, key, state, actions):
+        after, over = state + 1, state + 1 == 8
+        pay = after.astype(jnp.float32)
+        return after, Outcome(
+            reward=pay,
+            subtask_rewards=jnp.stack([pay, pay]),
+            terminated=over & (not self.times_out),
+            truncated=over & self.times_out,
+            finished=jnp.stack([after >= 4, over]),
+            success=over & (not self.times_out),
+            metrics={},
+        )
+
+    def view(self, state):
+        return View(
+            entities=jnp.ones((3, 1)),
+            present=jnp.ones(3, bool),
+            visible=jnp.ones((1, 3), bool),
+            subtask=jnp.asarray([NOBODY, 0, 1]),
+            active=jnp.stack([state < 4, state < 8]),
+            available=jnp.ones((1, 1), bool),
+            target=jnp.full((1, 1), NOBODY),
+            relations=jnp.zeros((1, 3, 0)),
+        )
+
+
+@pytest.mark.parametrize("times_out", [False, True])
+def test_decisions_of_an_episode_worked_out_by_hand(times_out):
+    """Every 3 steps, and when the first subtask is done: before steps 1, 4, 5 and 8. The decision in force when the
+    episode ends leads to the next one's first state, unless time was up: then it is dropped."""
+    options = replace(
+        TINY,
+        allocator=replace(TINY.allocator, period=3),
+        collection=replace(TINY.collection, environments=2, steps_per_update=2),
+    )
+    trainer = Trainer(Clockwork(times_out), options, "random")
+    begun = trainer.init(jax.random.key(0))
+    after, _ = jax.jit(partial(jax.lax.scan, lambda state, _: trainer.step(state), length=16))(begun)
+    decisions = [(0, 3, 1 + 2 + 3, False), (3, 4, 4, False), (4, 7, 5 + 6 + 7, False), (7, 0, 8, True)]
+    expected = 2 * (decisions[:3] if times_out else decisions)  # two episodes
+    rows = after.decisions.rows
+    for env in range(2):
+        assert int(after.decisions.count[env]) == len(expected)
+        found = zip(rows.state[env], rows.next_state[env], rows.reward[env], rows.terminated[env], strict=True)
+        assert [tuple(map(float, row)) for row in found][: len(expected)] == expected
 
 
 def test_steps_remember_what_was_done(played):
