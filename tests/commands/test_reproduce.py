@@ -7,13 +7,14 @@ from commandline import run
 
 from alma.commands import reproduce
 from alma.reproduce.figures import FIGURES
-from alma.reproduce.running import MINUTES_PER_MILLION
+from alma.reproduce.running import MINUTES_PER_MILLION, RELATIVE_COST
 from alma.reproduce.scores import EPISODES, SEED
 from alma.run import RunFolder, write_json
 
 
 def test_reproduce_says_what_it_would_run(capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(MINUTES_PER_MILLION, ("starcraft", "fast"), 10.0)
+    monkeypatch.setitem(RELATIVE_COST, "flat", 0.8)
     run("reproduce", "spread", "--settings", "sz-disadvantage", "--seeds", "0", "--dry-run", "--out", tmp_path)
     printed = capsys.readouterr().out
     assert "sz-disadvantage_alma_fast_0" in printed
