@@ -48,7 +48,8 @@ def mean(scores: Float[np.ndarray, "N"]) -> Estimate:
     found = scipy.stats.bootstrap(
         (scores,), np.mean, n_resamples=RESAMPLES, confidence_level=LEVEL, method="percentile", rng=0
     ).confidence_interval
-    return Estimate(value, float(found.low), float(found.high))
+    low, high = sorted((float(found.low), float(found.high)))  # they may be rounded past each other where seeds agree
+    return Estimate(value, low, high)
 
 
 def final_score(successes: Bool[np.ndarray, "S E"]) -> Estimate:
