@@ -13,7 +13,7 @@ Tree = TypeVar("Tree")
 
 def pick(tree: Tree, *index: Int[Array, "*#n"]) -> Tree:
     """Rows by their places along the leading axes of everything. Places must be there: nothing looks for negative ones,
-    which would be most of what there is to compile."""
+    which would more than double what there is to compile."""
     return jax.tree.map(lambda leaf: leaf.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False), tree)
 
 

@@ -13,10 +13,10 @@ from doors import SMALL
 
 from alma.checkpoint import load_tree
 from alma.configuration import RunConfig, from_json, to_json
-from alma.policy import WEIGHTS, fingerprint, load
+from alma.policy import WEIGHTS, load
 from alma.presets import ReportOptions
 from alma.report.sinks import read_lines
-from alma.run import Interrupted, Run, RunFolder, TrainingFailed, extend, read_json
+from alma.run import Interrupted, Run, RunFolder, TrainingFailed, extend
 
 CHUNK = 640
 OPTIONS = replace(
@@ -183,18 +183,6 @@ def test_a_checkpoint_of_something_else_is_left_alone(whole, tmp_path):
     with pytest.raises(ValueError, match="written by another configuration or version of alma"):
         Run(folder, wider, Watch()).train()
     assert folder.saved() == before
-
-
-def test_a_run_cut_off_between_weights_and_checkpoint_ends_the_same(whole, tmp_path):
-    """As if killed while the last checkpoint was written."""
-    shutil.copytree(whole.folder.path, tmp_path / "cut")
-    folder = RunFolder(tmp_path / "cut")
-    folder.result.unlink()
-    folder.saved()[0].unlink()
-    resumed = go_on(folder.path)
-    resumed.train()
-    assert_same_end(resumed, whole)
-    assert read_json(folder.result)["weights"] == fingerprint(whole.folder.path / WEIGHTS)
 
 
 def test_weights_are_never_older_than_the_checkpoint(tmp_path, monkeypatch):

@@ -29,6 +29,22 @@ def alone(decision):
     return jax.tree.map(lambda leaf: leaf[None], decision)
 
 
+def batch_from(params, target, view, decision, candidates, **options):
+    """What is learned from a decision that leads to the same view."""
+    return allocator_batch(
+        params,
+        target,
+        NETWORKS,
+        lambda _: view,
+        jax.random.key(1),
+        alone(decision),
+        gamma=0.9,
+        reward_scale=1.0,
+        candidates=candidates,
+        **options,
+    )
+
+
 def test_the_best_allocation_is_found():
     """Random payoffs for each team in each subtask, learned from random allocations; all 27 are enumerated."""
     view = random_view()
@@ -90,17 +106,7 @@ def test_gradients_keep_to_their_own_network():
 
     def gradients(part):
         def loss(params, target):
-            batch = allocator_batch(
-                params,
-                target,
-                NETWORKS,
-                lambda _: view,
-                jax.random.key(1),
-                alone(decision),
-                gamma=0.9,
-                reward_scale=1.0,
-                candidates=Candidates(4),
-            )
+            batch = batch_from(params, target, view, decision, Candidates(4))
             return aql_loss(params, NETWORKS, batch, 0.01)[1][part]
 
         return jax.jit(jax.grad(loss, argnums=(0, 1)))(params, params)
@@ -119,18 +125,7 @@ def test_entropy_is_that_along_the_proposals():
     decision = Decision(None, nobody, nobody + 1, jnp.ones(BATCH), None, jnp.zeros(BATCH, bool), nobody[:, 0])
 
     def entropy(count):
-        batch = allocator_batch(
-            params,
-            params,
-            NETWORKS,
-            lambda _: view,
-            jax.random.key(1),
-            alone(decision),
-            gamma=0.9,
-            reward_scale=1.0,
-            candidates=Candidates(4, 2),
-            entropy_proposals=count,
-        )
+        batch = batch_from(params, params, view, decision, Candidates(4, 2), entropy_proposals=count)
         return batch, float(aql_loss(params, NETWORKS, batch, 0.01)[1]["proposal_entropy"])
 
     batch, along_proposals = entropy(4)
