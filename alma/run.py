@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +27,7 @@ from alma.evaluation import play_episodes, summarise
 from alma.learning.level import Figures
 from alma.policy import WEIGHTS, LearnedPolicy, fingerprint
 from alma.report.sinks import JsonLines, Sink, TensorBoard, Wandb
-from alma.trainer import Trainer, TrainState, compile_chunk, lower_chunk
+from alma.trainer import Trainer, TrainState, compile_chunk
 
 Compiled = Callable[[TrainState], tuple[TrainState, Figures]]
 """`Trainer.chunk`, ready to be called."""
@@ -262,14 +261,10 @@ class Run:
             return result
 
     def _prepare(self) -> tuple[TrainState, Compiled]:
-        """The first state and the compiled loop, before the clock starts. The compiler works while Python goes on."""
+        """The first state and the compiled loop, before the clock starts."""
         began = time.monotonic()
-        chunk = (self.trainer, self.config.options.updates_per_chunk)
-        lower_chunk(*chunk)
-        with ThreadPoolExecutor(max_workers=1) as aside:
-            compiling = aside.submit(compile_chunk, *chunk)
-            state = self._begin()
-            compiled = compiling.result()
+        state = self._begin()
+        compiled = compile_chunk(self.trainer, self.config.options.updates_per_chunk)
         self.display.say(f"compiled in {time.monotonic() - began:.1f} s")
         return state, compiled
 

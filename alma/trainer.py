@@ -388,13 +388,7 @@ class Trainer:
 
 
 @lru_cache(maxsize=8)
-def lower_chunk(trainer: Trainer, iterations: int) -> Any:
-    """`Trainer.chunk` for a number of iterations, as JAX hands it to the compiler. This is work for Python."""
-    like = jax.eval_shape(trainer.init, jax.random.key(0))
-    return trainer.chunk.lower(trainer, like, iterations)
-
-
-@lru_cache(maxsize=8)
 def compile_chunk(trainer: Trainer, iterations: int) -> Callable[[TrainState], tuple[TrainState, Figures]]:
-    """The same, compiled before it is called. This is work for the compiler, or its cache."""
-    return lower_chunk(trainer, iterations).compile()
+    """`Trainer.chunk` for a number of iterations, compiled before it is called."""
+    like = jax.eval_shape(trainer.init, jax.random.key(0))
+    return trainer.chunk.lower(trainer, like, iterations).compile()
