@@ -351,7 +351,7 @@ TINY = TrainingOptions(
     allocator=AllocatorOptions(
         batch=16, proposals=4, variations=2, networks=AllocatorNetworkOptions(width=16, choice_width=8)
     ),
-    collection=CollectionOptions(environments=16, buffer=16_384, decisions=4_096, warmup=1_024, steps_per_update=256),
+    collection=CollectionOptions(environments=16, buffer=16_384, decisions=4_096, warmup=1_280, steps_per_update=256),
     exploration=ExplorationOptions(
         action=Linear(1.0, 0.05, 10_000), proposal=Linear(1.0, 0.05, 10_000), subtask=Linear(1.0, 0.0, 10_000)
     ),

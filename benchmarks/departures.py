@@ -9,6 +9,7 @@ finished are not repeated, and those that were interrupted go on.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,7 +87,7 @@ class Departures:
         """As many steps as fit into the minutes, with ten evaluations."""
         options, steps = VARIANTS[name], round(self.minutes / speed * 1e6)
         report = replace(options.report, evaluate_every=max(options.report.chunk, steps // 10))
-        folder = RunFolder(self.out / f"{name.replace(' ', '-').replace(',', '')}-{seed}")
+        folder = RunFolder(self.out / f"{re.sub(r'[^a-zA-Z0-9.]+', '-', name)}-{seed}")
         return PlannedRun(
             folder, RunConfig(TASK, {}, "alma", "fast", seed, replace(options, steps=steps, report=report))
         )

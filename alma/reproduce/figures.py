@@ -216,9 +216,20 @@ DEPARTURES: Mapping[str, Mapping[str, Any]] = {
     "rewards times 0.2": {"actors.reward_scale": 0.2, "allocator.reward_scale": 0.2},
     "live networks play": {"play": "live"},
     "random actions for one step only": {"exploration.persistence": 0.0},
+    "the paper's schedules of exploration": {
+        f"exploration.{name}": getattr(PAPER.exploration, name) for name in ("action", "proposal", "subtask")
+    },
+    "target networks that are copied": {
+        f"{level}.{name}": getattr(getattr(PAPER, level), name)
+        for level in ("actors", "allocator")
+        for name in ("target_rate", "target_episodes")
+    },
+    "networks of width 128": {"actors.networks.width": 128, "allocator.networks.width": 128},
+    "the paper's batches": {"actors.window": 64, "actors.batch": 32, "allocator.batch": 400},
+    "32 proposals, entropy along all": {"allocator.proposals": 32, "allocator.entropy_proposals": 32},
+    "8 environments, an update an episode": {"collection": PAPER.collection},
 }
-"""Choices of `fast` undone one by one: how the paper has it, and rewards on another scale. Sizes (of networks, batches,
-replay), numbers of proposals and environments, target networks and schedules are not among them."""
+"""Choices of `fast` undone one by one: how the paper has it, and rewards on another scale."""
 _ABLATIONS = (
     *(Arm(SAVE_THE_CITY, "alma", label, changes) for label, changes in DEPARTURES.items()),
     *arms_of(SAVE_THE_CITY, "alma-no-mask"),

@@ -8,10 +8,11 @@ from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, changed, find_
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
 def test_every_run_of_a_figure_can_be_configured(figure):
-    for arm in figure.arms:
-        config = arm.config("fast", 0)
-        assert config.task == arm.setting.task
-        assert config.method == arm.method
+    for preset in figure.presets:
+        for arm in figure.arms:
+            config = arm.config(preset, 0)
+            assert config.task == arm.setting.task
+            assert config.method == arm.method
 
 
 def test_no_two_different_runs_share_a_folder():
