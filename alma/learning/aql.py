@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -142,10 +141,9 @@ def aql_loss(
     encoded = networks.encode(params, batch.view, batch.previous)
     raw = networks.raw_values(params, encoded, batch.allocation[..., None, :])[..., 0]
     error = networks.head.error(params["head"], raw, batch.target)
-    log_best, spread = networks.log_probability(params, batch.later, batch.best)
-    if batch.proposals.shape[1]:
-        of_each = jax.vmap(partial(networks.log_probability, params, batch.later), in_axes=1, out_axes=1)
-        spread = jnp.mean(of_each(batch.proposals)[1], axis=1)
+    considered = jnp.concatenate([batch.best[:, None], batch.proposals], axis=1)
+    logs, spreads = networks.log_probabilities(params, batch.later, considered)
+    log_best, spread = logs[:, 0], jnp.mean(spreads[:, 1:] if batch.proposals.shape[1] else spreads, axis=1)
     figures = {
         "critic_loss": jnp.mean(error**2),
         "proposal_loss": jnp.mean(-log_best - entropy * spread),

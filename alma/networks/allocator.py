@@ -2,6 +2,7 @@
 
 import abc
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -46,11 +47,12 @@ class AllocatorNetworks(abc.ABC):
         draw = jax.vmap(propose, in_axes=(0, None), out_axes=-2)
         return draw(jax.random.split(key, count), self.choices(params, encoded))
 
-    def log_probability(
-        self, params: Params, encoded: Any, allocation: Int[Array, "*b A"]
-    ) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
-        """How probable the proposal finds an allocation, and its mean entropy along the way."""
-        return log_probability(self.choices(params, encoded), allocation)
+    def log_probabilities(
+        self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]
+    ) -> tuple[Float[Array, "*b P"], Float[Array, "*b P"]]:
+        """How probable the proposal finds allocations, and its mean entropy along the way to each."""
+        of_one = partial(log_probability, self.choices(params, encoded))
+        return jax.vmap(of_one, in_axes=-2, out_axes=-1)(allocations)
 
 
 class PairState(NamedTuple):

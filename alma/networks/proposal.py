@@ -81,25 +81,31 @@ class PointerChoices(NamedTuple):
     update_bias: Float[Array, "H"]
 
     def start(self) -> Any:
-        return self.subtasks, jnp.zeros_like(self.things)
+        return ()
+
+    # A subtask is what it was encoded as, and what was added to it whenever an agent took it. Each addition is kept by
+    # itself: there are many allocations, and a copy of all subtasks for every one of them is a lot to write and read.
 
     def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
-        # The agent points at subtask + counts @ kernel + bias, one after the other: there are many allocations, and
-        # what the agent makes of kernel and bias is the same for all.
-        subtasks, given = memory
+        # The agent points at subtask + counts @ kernel + bias, one after the other: what it makes of all that does not
+        # depend on the allocation is the same for all.
         who = self.agents[..., agent, :]
-        counts = 0.2 * jnp.stack([self.things, given], axis=-1)
-        of_counts = jnp.einsum("...mc,...c->...m", counts, who @ self.counts_kernel.T)
-        of_subtasks = jnp.einsum("...h,...mh->...m", who, subtasks)
-        return (of_subtasks + of_counts + (who @ self.counts_bias)[..., None]) / who.shape[-1] ** 0.5
+        of_things, of_team = jnp.split(0.2 * who @ self.counts_kernel.T, 2, axis=-1)
+        pointed = jnp.einsum("...h,...mh->...m", who, self.subtasks) + self.things * of_things
+        pointed += (who @ self.counts_bias)[..., None]
+        for taken, _, likes in memory:
+            pointed += taken * (likes[..., agent, None] + of_team)
+        return pointed / who.shape[-1] ** 0.5
 
     def remember(self, agent: int, memory: Any, taken: Float[Array, "*b M"]) -> Any:
-        subtasks, given = memory
-        chosen = jnp.einsum("...m,...mh->...h", taken, subtasks)
+        chosen = jnp.einsum("...m,...mh->...h", taken, self.subtasks)
+        for earlier, addition, _ in memory:
+            chosen += jnp.sum(taken * earlier, axis=-1, keepdims=True) * addition
         of_subtask, of_agent = jnp.split(self.update_kernel, 2)
         who = nn.relu(self.agents[..., agent, :]) @ of_agent + self.update_bias
-        change = nn.relu(chosen) @ of_subtask + who
-        return subtasks + taken[..., None] * change[..., None, :], given + taken
+        addition = nn.relu(chosen) @ of_subtask + who
+        likes = jnp.einsum("...h,...ah->...a", addition, self.agents)
+        return (*memory, (taken, addition, likes))
 
 
 class PointerProposal(nn.Module):

@@ -106,19 +106,20 @@ def test_entropy_is_the_mean_along_prefixes(proposal):
     assert 3 * (table * spreads).sum() == pytest.approx(float(-(table * logs).sum()), rel=1e-4)
 
 
-def test_a_pointer_by_hand():
+@pytest.mark.parametrize("allocation", [(1, 1, 1), (1, 1, 0), (0, 2, 0), (2, 1, 0)])
+def test_a_pointer_by_hand(allocation):
     """Logits are h . (g + counts) / sqrt(H); then g changes where it was chosen."""
     codes = make_proposal(NETWORKS["pointer"])()
-    g, given = codes.start()
-    counts = 0.2 * np.stack([np.array([2, 1, 1]), np.zeros(3)], axis=1)  # things, agents
-    pointed = np.asarray(g) + counts @ np.asarray(codes.counts_kernel) + np.asarray(codes.counts_bias)
-    expected = pointed @ np.asarray(codes.agents[0]) / np.sqrt(8)
-    np.testing.assert_allclose(codes.logits(0, (g, given)), expected, rtol=1e-5)
-    after, given = codes.remember(0, (g, given), jnp.asarray([0.0, 1.0, 0.0]))
-    both = np.maximum(np.concatenate([g[1], codes.agents[0]]), 0)
-    np.testing.assert_allclose(after[1], g[1] + both @ codes.update_kernel + codes.update_bias, rtol=1e-5)
-    np.testing.assert_array_equal(after[jnp.asarray([0, 2])], g[jnp.asarray([0, 2])])
-    assert given.tolist() == [0, 1, 0]
+    g, given, memory = np.array(codes.subtasks), np.zeros(3), codes.start()
+    for agent, subtask in enumerate(allocation):
+        counts = 0.2 * np.stack([np.array([2, 1, 1]), given], axis=1)  # things, agents
+        pointed = g + counts @ np.asarray(codes.counts_kernel) + np.asarray(codes.counts_bias)
+        expected = pointed @ np.asarray(codes.agents[agent]) / np.sqrt(8)
+        np.testing.assert_allclose(codes.logits(agent, memory), expected, rtol=1e-5, atol=1e-6)
+        both = np.maximum(np.concatenate([g[subtask], codes.agents[agent]]), 0)
+        g[subtask] += both @ np.asarray(codes.update_kernel) + np.asarray(codes.update_bias)
+        given[subtask] += 1
+        memory = codes.remember(agent, memory, jax.nn.one_hot(subtask, 3))
 
 
 def test_the_critic_does_not_care_for_the_names_of_agents_and_subtasks(pair_critic):

@@ -8,9 +8,9 @@ from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, changed, find_
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
 def test_every_run_of_a_figure_can_be_configured(figure):
-    for preset in figure.presets:
+    for name in figure.presets:
         for arm in figure.arms:
-            config = arm.config(preset, 0)
+            config = arm.config(name, 0)
             assert config.task == arm.setting.task
             assert config.method == arm.method
 
