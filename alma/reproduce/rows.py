@@ -44,9 +44,10 @@ def rows_of(scores: list[Score], reference: str) -> list[Row]:
 
 
 def _row(scores: list[Score], reference: str, panel: str, label: str, at: float | None) -> Row:
-    here = [score for score in scores if (score.play.panel, score.play.at) == (panel, at)]
-    mine = [score for score in here if score.play.label == label]
-    ours = [score for score in here if score.play.label == reference]
+    here = [score for score in scores if score.play.panel == panel]
+    mine = [score for score in here if (score.play.label, score.play.at) == (label, at)]
+    # What has no place on the axis of a sweep is compared with all points of it.
+    ours = [score for score in here if score.play.label == reference and at in (None, score.play.at)]
     return Row(
         panel,
         label,

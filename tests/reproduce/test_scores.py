@@ -157,8 +157,8 @@ def test_only_runs_as_they_were_trained_have_curves(trained):
     assert {point.play.label for point in curves_of(FIGURE, BUDGET, trained)} == {"ALMA", "heuristic"}
 
 
-def made_up(label, seed, rate):
-    play = next(play for play in FIGURE.plays if play.label == label)
+def made_up(label, seed, rate, at=None):
+    play = replace(next(play for play in FIGURE.plays if play.label == label), at=at)
     run = {"step": 1_000_000, "training_minutes": 2.0 + seed}
     successes = "1" * round(10 * rate) + "0" * round(10 * (1 - rate))
     summary = {"success_rate": rate, "mean_return": 2 * rate, "episodes": EPISODES, "successes": successes}
@@ -183,6 +183,15 @@ def test_rows_compare_with_the_reference():
     assert f"| heuristic | 0, 1 | 1.0M | 2.0 | {theirs.solved} | 1.20 | {theirs.improvement} |" in text
     assert "| ALMA is better |" in text
     assert rows_of(scores, "heuristic")[0].improvement.value == pytest.approx(0.25)
+
+
+def test_methods_beside_a_sweep_are_compared_with_all_of_it():
+    sweep = [made_up("ALMA", 0, rate, at) for at, rate in ((1, 0.6), (3, 0.8), (5, 0.4), (9, 0.2))]
+    *along, beside = rows_of([*sweep, made_up("heuristic", 0, 0.5)], "ALMA")
+    assert [row.improvement for row in along] == [None] * 4
+    assert beside.improvement.value == pytest.approx(0.5), "two of four are better"
+    *_, there = rows_of([*sweep, made_up("heuristic", 0, 0.5, at=3)], "ALMA")
+    assert there.improvement.value == pytest.approx(1), "what has a place is compared at its place"
 
 
 def test_the_layout_of_marl_eval(trained, scores):
