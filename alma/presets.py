@@ -26,6 +26,8 @@ class ActorNetworkOptions:
     """Of attention."""
     hidden: int = 64
     """Width of the last hidden layer of the utilities."""
+    normalise: bool = True
+    """Whether pooling normalises its sums (layer normalisation)."""
     aim: int = 0
     """Width of a network by which the target of an action adds to its value, the same for all targets: for tasks in
     which actions differ by whom they are aimed at. 0: none."""

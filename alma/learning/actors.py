@@ -41,7 +41,7 @@ class Wildness(NamedTuple):
 def make_trunk(options: ActorNetworkOptions, things: int | None) -> Attention | Pooling:
     """How entities are looked at; of non-agents, so many at the most, or all."""
     if options.trunk == "pooling":
-        return Pooling(options.width, things)
+        return Pooling(options.width, things, options.normalise)
     return Attention(options.width, options.heads, options.relations)
 
 

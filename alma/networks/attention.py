@@ -108,6 +108,7 @@ class Pooling(nn.Module):
 
     width: int
     things: int | None
+    normalise: bool = True
 
     @nn.compact
     def __call__(
@@ -131,8 +132,10 @@ class Pooling(nn.Module):
         of_mates = pool(attends[..., :agents].astype(jnp.float32), pairs("mate", mine[..., None, :, :]))
         itself = jnp.diagonal(attends[..., :agents], axis1=-2, axis2=-1)[..., None]
         own = itself * nn.relu(Dense(self.width, name="own")(mine))[..., None, :, :]
-        normal = nn.LayerNorm(name="norm")(jnp.concatenate([own, of_things, of_mates], axis=-1))
-        return jnp.where(jnp.any(attends, axis=-1, keepdims=True), Dense(self.width, name="output")(normal), 0)
+        sums = jnp.concatenate([own, of_things, of_mates], axis=-1)
+        if self.normalise:
+            sums = nn.LayerNorm(name="norm")(sums)
+        return jnp.where(jnp.any(attends, axis=-1, keepdims=True), Dense(self.width, name="output")(sums), 0)
 
     def _gather(
         self,

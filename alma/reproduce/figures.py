@@ -198,6 +198,7 @@ DEPARTURES: Mapping[str, Mapping[str, Any]] = {
         "actors.networks.places": True,
         "actors.networks.relations": False,
     },
+    "no layer normalisation": {"actors.networks.normalise": False},
     "QMIX instead of sums": {"actors.networks.mixer": "qmix"},
     "places besides relations": {"actors.networks.places": True, "allocator.networks.places": True},
     "pointer network and attention critic": {"allocator.networks": PAPER.allocator.networks},

@@ -24,7 +24,7 @@ from alma.run import Interrupted, RunFolder, stop_on_signal
 MINUTES_PER_MILLION = {
     ("save-the-city", "fast"): 1.7,
     ("starcraft", "fast"): 7.5,
-    ("save-the-city", "paper"): 240.0,
+    ("save-the-city", "paper"): 180.0,
     ("starcraft", "paper"): 750.0,
 }
 """Of training with ALMA, on 2 cores with nothing else to do. `paper` on starcraft is a guess."""

@@ -20,10 +20,14 @@ LAST = jnp.asarray([1, -1, 3])
 VIEW = replace(random_view(), target=jnp.asarray([[-1, 3, 6, 4], [-1, -1, 4, 3], [6, -1, 5, 0]]))
 
 
-@pytest.fixture(scope="module", params=["pooling", "pooling and aim", "attention", "attention without relations"])
+KINDS = ("pooling", "pooling, not normalised", "pooling and aim", "attention", "attention without relations")
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def network(request):
     trunks = {
         "pooling": Pooling(8, things=2),
+        "pooling, not normalised": Pooling(8, things=2, normalise=False),
         "pooling and aim": Pooling(8, things=2),
         "attention": Attention(8, heads=2),
         "attention without relations": Attention(8, heads=2, use_relations=False),
@@ -53,6 +57,16 @@ def test_what_is_outside_the_subtask_does_not_matter(utility):
     changed = replace(VIEW, entities=VIEW.entities.at[jnp.asarray([1, 4, 5])].add(3.0))
     np.testing.assert_allclose(utility(changed)[[0, 2]], utility(VIEW)[[0, 2]], atol=1e-6)
     assert not np.allclose(utility(changed, mask=False)[0], utility(VIEW, mask=False)[0])
+
+
+@pytest.mark.parametrize(("normalise", "scale"), [(True, 1), (False, 2)])
+def test_normalised_sums_have_one_scale(normalise, scale):
+    """Layers begin without biases: what is twice as large becomes twice as large, unless it is normalised."""
+    trunk, attends = Pooling(8, things=2, normalise=normalise), same_subtask(VIEW, ALLOCATION)[None]
+    params = trunk.init(jax.random.key(0), VIEW.entities, VIEW.relations, attends)
+    once = trunk.apply(params, VIEW.entities, VIEW.relations, attends)
+    twice = trunk.apply(params, 2 * VIEW.entities, 2 * VIEW.relations, attends)
+    np.testing.assert_allclose(twice, scale * once, rtol=1e-3, atol=1e-5)
 
 
 def test_what_is_inside_matters(utility):
