@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import Any, Protocol, runtime_checkable
 
 import jax
+import numpy as np
 
 try:
     import fcntl
@@ -315,6 +316,11 @@ class Run:
         return state
 
     def _save(self, state: TrainState) -> None:
+        # Losses tell what the last but one update has made; nothing has looked at what the last one did.
+        largest = {
+            f"a parameter of the {name}": _largest(getattr(state, name).params) for name in ("actors", "allocator")
+        }
+        self._check_finite(largest, int(state.env_steps))
         policy = LearnedPolicy(self.config, self.trainer.learned(state))
         notes = {"seconds": self.seconds, "evaluations": self.evaluations, "gathered": vars(self.gathered)}
         self.folder.save(state, policy, notes)
@@ -380,6 +386,11 @@ class Gathered:
 
 ADDED_UP = ("episodes", "solved", "reward", "updates")
 """Figures that are sums; the others are means over updates."""
+
+
+def _largest(params: Any) -> float:
+    """By its size; not a number if any of them is none."""
+    return float(np.max([np.max(np.abs(leaf)) for leaf in jax.tree.leaves(params)], initial=0))
 
 
 def _crosses(before: int, after: int, every: int) -> bool:

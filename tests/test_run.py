@@ -232,6 +232,20 @@ def test_losses_that_are_not_finite_stop_the_run(tmp_path):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(good.actors.params))
 
 
+@pytest.mark.parametrize("ruined", [np.nan, -np.inf])
+def test_ruined_parameters_are_not_saved(tmp_path, ruined):
+    """By the last update before a checkpoint: no loss has been computed with them."""
+    run = begin(tmp_path / "ruined", CONFIG)
+    state = run.trainer.init(jax.random.key(0))
+    run._save(state)
+    (kept,) = run.folder.saved()
+    level, steps = state.allocator, state.env_steps + 1
+    params = jax.tree.map(lambda leaf: leaf.at[0].set(ruined) if leaf.ndim else leaf, level.params)
+    with pytest.raises(TrainingFailed, match=r"a parameter of the allocator is not finite any more at step 1;"):
+        run._save(replace(state, env_steps=steps, allocator=replace(level, params=params)))
+    assert run.folder.saved() == [kept]
+
+
 def test_folders_are_not_overwritten(tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.create(CONFIG)
