@@ -132,6 +132,28 @@ def test_the_critic_does_not_care_for_the_names_of_agents_and_subtasks(pair_crit
     np.testing.assert_allclose(pair_critic(renamed, jnp.asarray(previous), jnp.asarray(every)), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_subtasks_by_other_names_are_as_likely_and_worth_as_much(kind):
+    """The paper's networks give each name an embedding of its own, which goes with it."""
+    network, order = NETWORKS[kind], np.array([2, 0, 1])
+    new_name = np.argsort(order)
+    params = network.init(jax.random.key(0), VIEW, PREVIOUS)
+    renamed = jax.tree_util.tree_map_with_path(
+        lambda path, leaf: leaf[order] if path[-1].key == "subtask" and leaf.shape[0] == 3 else leaf, params
+    )
+    previous = np.array([NOBODY if b < 0 else new_name[b] for b in PREVIOUS.tolist()])
+
+    def judged(params, view, previous, allocations):
+        encoded = network.encode(params, view, jnp.asarray(previous))
+        logs, entropies = network.log_probabilities(params, encoded, allocations)
+        return logs, entropies, network.values(params, encoded, allocations)
+
+    expected = judged(params, VIEW, PREVIOUS, EVERY)
+    found = judged(renamed, rename_subtasks(VIEW, order.tolist()), previous, jnp.asarray(new_name)[EVERY])
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
 def test_absent_agents_change_no_value(critic):
     gone = without(VIEW, 2)
     allocations = EVERY.at[:, 2].set(NOBODY)
