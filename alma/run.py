@@ -297,7 +297,8 @@ class Run:
             self.seconds += took
             self.rate = (step - before) / took
             numbers = {name: float(value) for name, value in figures.items()}
-            self._check_finite(numbers, step)
+            # Losses were computed before the last update: what it has done shows in parameters alone.
+            self._check_finite({**numbers, **_parameters(state)}, step)
             self.gathered.add(numbers, step - before)
             shown = self._shown(step)
             self.display.show(Progress(step, options.steps, self.seconds, self.rate, shown, self.evaluations))
@@ -316,11 +317,6 @@ class Run:
         return state
 
     def _save(self, state: TrainState) -> None:
-        # Losses tell what the last but one update has made; nothing has looked at what the last one did.
-        largest = {
-            f"a parameter of the {name}": _largest(getattr(state, name).params) for name in ("actors", "allocator")
-        }
-        self._check_finite(largest, int(state.env_steps))
         policy = LearnedPolicy(self.config, self.trainer.learned(state))
         notes = {"seconds": self.seconds, "evaluations": self.evaluations, "gathered": vars(self.gathered)}
         self.folder.save(state, policy, notes)
@@ -388,9 +384,15 @@ ADDED_UP = ("episodes", "solved", "reward", "updates")
 """Figures that are sums; the others are means over updates."""
 
 
-def _largest(params: Any) -> float:
-    """By its size; not a number if any of them is none."""
-    return float(np.max([np.max(np.abs(leaf)) for leaf in jax.tree.leaves(params)], initial=0))
+def _parameters(state: TrainState) -> dict[str, float]:
+    """The largest of each level; not finite if any is not."""
+    levels = {"actors": state.actors, "allocator": state.allocator}
+    return {
+        f"a parameter of the {name}": float(
+            np.max([np.max(np.abs(leaf)) for leaf in jax.tree.leaves(level.params)], initial=0)
+        )
+        for name, level in levels.items()
+    }
 
 
 def _crosses(before: int, after: int, every: int) -> bool:

@@ -2,9 +2,10 @@
 
     .venv/bin/python benchmarks/planner.py
 
-A search through everything two agents could do, in a game that is a little easier than the real one: nobody stands in
-anybody's way, and agents know the shortest way to everything, and when fires will break out. A city that cannot be
-saved in this game cannot be saved in the real one; one that can may still be lost, for want of foresight or of room.
+A search through everything two agents could do, in a game that is a little easier than the real one: nothing stands in
+anybody's way, agents are on all sides of a building at once, generalists may turn within a stride, and when fires will
+break out is known. A city that cannot be saved in this game cannot be saved in the real one; one that can may still be
+lost, for want of foresight or of room.
 """
 
 import itertools
@@ -93,7 +94,8 @@ class City:
     def search(self, width: int) -> Verdict:
         """Follow all courses of action step by step.
 
-        Those that are no better than another one in any respect are dropped. If more than `width` are left, the ones
+        Those that are no better than another one in any respect are dropped, and so are ways to complete buildings: no
+        way of the real game is shorter than the direct one of this game. If more than `width` are left, the ones
         with the most left to do are dropped too, and then nothing is known if the others fail.
         """
         choices = [[Where(building, steps) for building, steps in enumerate(ways)] for ways in self.first_ways]
@@ -210,7 +212,9 @@ class Planner:
     width: int = 20_000
     """Courses of action followed at the same time."""
     run_or_weights: str = "pretrained:save-the-city"
-    """Whose policy. What it saves is not searched."""
+    """Whose policy."""
+    search_all: bool = False
+    """Search also what the policy saves, to check the search: none of it may be found impossible."""
 
     def run(self) -> None:
         task, console = SaveTheCity(Rules(agents=2)), Console()
@@ -220,7 +224,9 @@ class Planner:
         verdicts = defaultdict(list)
         for number in track(range(self.cities), "searching", console=Console(stderr=True)):
             city = City.of(task.rules, jax.tree.map(lambda leaf, number=number: leaf[number], states))
-            verdict = "saved by the policy" if saved[number] else city.judge(self.width)
+            verdict = city.judge(self.width) if self.search_all or not saved[number] else "saved by the policy"
+            if saved[number] and verdict == "cannot be saved":
+                raise SystemExit(f"city {number} was saved by the policy, and cannot be: the search is wrong")
             for team in (" and ".join(kind.name.lower() for kind in city.team), "all"):
                 verdicts[team].append(verdict)
         for team, found in sorted(verdicts.items(), reverse=True):

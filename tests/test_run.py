@@ -7,6 +7,7 @@ import signal
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from doors import SMALL
@@ -233,17 +234,18 @@ def test_losses_that_are_not_finite_stop_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("ruined", [np.nan, -np.inf])
-def test_ruined_parameters_are_not_saved(tmp_path, ruined):
+@pytest.mark.parametrize("name", ["actors", "allocator"])
+def test_ruined_parameters_are_neither_played_nor_saved(tmp_path, name, ruined):
     """By the last update before a checkpoint: no loss has been computed with them."""
-    run = begin(tmp_path / "ruined", CONFIG)
+    run = begin(tmp_path / "ruined", replace(CONFIG, options=replace(OPTIONS, steps=1)))
     state = run.trainer.init(jax.random.key(0))
-    run._save(state)
-    (kept,) = run.folder.saved()
-    level, steps = state.allocator, state.env_steps + 1
+    level = getattr(state, name)
     params = jax.tree.map(lambda leaf: leaf.at[0].set(ruined) if leaf.ndim else leaf, level.params)
-    with pytest.raises(TrainingFailed, match=r"a parameter of the allocator is not finite any more at step 1;"):
-        run._save(replace(state, env_steps=steps, allocator=replace(level, params=params)))
-    assert run.folder.saved() == [kept]
+    after = replace(state, env_steps=state.env_steps + 1, **{name: replace(level, params=params)})
+    with pytest.raises(TrainingFailed, match=f"a parameter of the {name} is not finite any more at step 1;"):
+        run._loop(state, lambda _: (after, {"actor_loss": jnp.float32(0)}), lambda: False)
+    assert not run.folder.saved()
+    assert not run.evaluations
 
 
 def test_folders_are_not_overwritten(tmp_path):

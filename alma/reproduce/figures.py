@@ -198,7 +198,7 @@ DEPARTURES: Mapping[str, Mapping[str, Any]] = {
         "actors.networks.places": True,
         "actors.networks.relations": False,
     },
-    "no layer normalisation": {"actors.networks.normalise": False},
+    "no layer normalisation in actors": {"actors.networks.normalise": False},
     "QMIX instead of sums": {"actors.networks.mixer": "qmix"},
     "places besides relations": {"actors.networks.places": True, "allocator.networks.places": True},
     "pointer network and attention critic": {"allocator.networks": PAPER.allocator.networks},
@@ -220,7 +220,7 @@ DEPARTURES: Mapping[str, Mapping[str, Any]] = {
     "the paper's schedules of exploration": {
         f"exploration.{name}": getattr(PAPER.exploration, name) for name in ("action", "proposal", "subtask")
     },
-    "target networks that are copied": {
+    "target networks that are copied, and play": {
         f"{level}.{name}": getattr(getattr(PAPER, level), name)
         for level in ("actors", "allocator")
         for name in ("target_rate", "target_episodes")
@@ -228,9 +228,10 @@ DEPARTURES: Mapping[str, Mapping[str, Any]] = {
     "networks of width 128": {"actors.networks.width": 128, "allocator.networks.width": 128},
     "the paper's batches": {"actors.window": 64, "actors.batch": 32, "allocator.batch": 400},
     "32 proposals, entropy along all": {"allocator.proposals": 32, "allocator.entropy_proposals": 32},
-    "8 environments, an update an episode": {"collection": PAPER.collection},
+    "the paper's collection: 8 environments, an update an episode": {"collection": PAPER.collection},
 }
-"""Choices of `fast` undone one by one: how the paper has it, and rewards on another scale."""
+"""Choices of `fast` undone one by one: how the paper has it, or a step in that direction, and rewards on another scale.
+Its schedules of exploration are made for 15 million steps."""
 _ABLATIONS = (
     *(Arm(SAVE_THE_CITY, "alma", label, changes) for label, changes in DEPARTURES.items()),
     *arms_of(SAVE_THE_CITY, "alma-no-mask"),

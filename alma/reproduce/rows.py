@@ -24,7 +24,8 @@ class Row:
     solved: Estimate
     mean_return: float
     improvement: Estimate | None
-    """How likely the figure's reference does better; None for itself, and where it was not run."""
+    """How likely the figure's reference does better; None for itself, and where it was not run. What has no place on
+    the axis of a sweep is compared with all values of it alike, without an interval: they are no draws, as seeds."""
 
     @property
     def record(self) -> dict[str, Any]:
@@ -46,8 +47,8 @@ def rows_of(scores: list[Score], reference: str) -> list[Row]:
 def _row(scores: list[Score], reference: str, panel: str, label: str, at: float | None) -> Row:
     here = [score for score in scores if score.play.panel == panel]
     mine = [score for score in here if (score.play.label, score.play.at) == (label, at)]
-    # What has no place on the axis of a sweep is compared with all points of it.
     ours = [score for score in here if score.play.label == reference and at in (None, score.play.at)]
+    values = {score.play.at for score in ours}
     return Row(
         panel,
         label,
@@ -57,10 +58,13 @@ def _row(scores: list[Score], reference: str, panel: str, label: str, at: float 
         minutes=min(score.run["training_minutes"] for score in mine),
         solved=final_score(_successes(mine)),
         mean_return=float(np.mean([score.summary["mean_return"] for score in mine])),
-        improvement=None
-        if label == reference or not ours
-        else probability_of_improvement(_successes(ours), _successes(mine)),
+        improvement=None if label == reference or not ours else _improvement(ours, mine, len(values) > 1),
     )
+
+
+def _improvement(ours: list[Score], theirs: list[Score], swept: bool) -> Estimate:
+    found = probability_of_improvement(_successes(ours), _successes(theirs))
+    return Estimate(found.value) if swept else found
 
 
 def _successes(scores: list[Score]) -> Bool[np.ndarray, "S E"]:

@@ -106,7 +106,7 @@ def test_entropy_is_the_mean_along_prefixes(proposal):
     assert 3 * (table * spreads).sum() == pytest.approx(float(-(table * logs).sum()), rel=1e-4)
 
 
-@pytest.mark.parametrize("allocation", [(1, 1, 1), (1, 1, 0), (0, 2, 0), (2, 1, 0)])
+@pytest.mark.parametrize("allocation", [(1, 1, 1), (1, 1, 0), (0, 2, 0), (2, 1, 0), (1, NOBODY, 1)])
 def test_a_pointer_by_hand(allocation):
     """Logits are h . (g + counts) / sqrt(H); then g changes where it was chosen."""
     codes = make_proposal(NETWORKS["pointer"])()
@@ -116,10 +116,26 @@ def test_a_pointer_by_hand(allocation):
         pointed = g + counts @ np.asarray(codes.counts_kernel) + np.asarray(codes.counts_bias)
         expected = pointed @ np.asarray(codes.agents[agent]) / np.sqrt(8)
         np.testing.assert_allclose(codes.logits(agent, memory), expected, rtol=1e-5, atol=1e-6)
-        both = np.maximum(np.concatenate([g[subtask], codes.agents[agent]]), 0)
-        g[subtask] += both @ np.asarray(codes.update_kernel) + np.asarray(codes.update_bias)
-        given[subtask] += 1
+        if subtask != NOBODY:
+            both = np.maximum(np.concatenate([g[subtask], codes.agents[agent]]), 0)
+            g[subtask] += both @ np.asarray(codes.update_kernel) + np.asarray(codes.update_bias)
+            given[subtask] += 1
         memory = codes.remember(agent, memory, jax.nn.one_hot(subtask, 3))
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_a_batch_is_judged_as_one_by_one(kind):
+    network = NETWORKS[kind]
+    params = network.init(jax.random.key(0), VIEW, PREVIOUS)
+    views = jax.tree.map(lambda *leaves: jnp.stack(leaves), VIEW, without(VIEW, 1))
+    previous = jnp.stack([PREVIOUS, PREVIOUS[::-1]])
+    allocations = jnp.stack([EVERY[:5], EVERY[-5:].at[:, 1].set(NOBODY)])
+    together = network.log_probabilities(params, network.encode(params, views, previous), allocations)
+    for row, view in enumerate((VIEW, without(VIEW, 1))):
+        codes = network.choices(params, network.encode(params, view, previous[row]))
+        for number, allocation in enumerate(allocations[row]):
+            expected = log_probability(codes, allocation)
+            np.testing.assert_allclose([part[row, number] for part in together], expected, atol=1e-5)
 
 
 def test_the_critic_does_not_care_for_the_names_of_agents_and_subtasks(pair_critic):
