@@ -1,9 +1,24 @@
 """Every test runs with the array shapes and dtypes of all signatures checked."""
 
+import gc
 import os
 
+import pytest
 from jaxtyping import install_import_hook
 
 # Tests spend their time compiling, not running; must be set before JAX is imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 install_import_hook("alma", "shapes.check")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """Programs that were compiled for one file of tests are of no use to the next.
+
+    Each takes dozens of memory maps, of which Linux gives a process 65,530: beyond that the compiler aborts.
+    """
+    import jax
+
+    yield
+    jax.clear_caches()
+    gc.collect()
