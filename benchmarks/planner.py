@@ -5,7 +5,7 @@
 A search through everything two agents could do, in a game that is a little easier than the real one: nothing stands in
 anybody's way, agents are on all sides of a building at once, generalists may turn within a stride, and when fires will
 break out is known. A city that cannot be saved in this game cannot be saved in the real one; one that can may still be
-lost, for want of foresight or of room.
+lost, for want of foresight or of room. Cities in which a generalist can hold fires for long take minutes each.
 """
 
 import itertools

@@ -68,7 +68,11 @@ def log_probability(choices: Choices, allocation: Int[Array, "*b A"]) -> tuple[F
 
 
 class PointerChoices(NamedTuple):
-    """Agents point at subtasks."""
+    """Agents point at subtasks.
+
+    A subtask is what it was encoded as, and what was added to it whenever an agent took it. Memory keeps the additions
+    only: there are many allocations, and a copy of all subtasks for every one of them is a lot to write and read.
+    """
 
     agents: Float[Array, "*b A H"]
     subtasks: Float[Array, "*b M H"]
@@ -82,9 +86,6 @@ class PointerChoices(NamedTuple):
 
     def start(self) -> Any:
         return ()
-
-    # A subtask is what it was encoded as, and what was added to it whenever an agent took it. Each addition is kept by
-    # itself: there are many allocations, and a copy of all subtasks for every one of them is a lot to write and read.
 
     def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
         # The agent points at subtask + counts @ kernel + bias, one after the other: what it makes of all that does not

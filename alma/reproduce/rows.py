@@ -25,7 +25,7 @@ class Row:
     mean_return: float
     improvement: Estimate | None
     """How likely the figure's reference does better; None for itself, and where it was not run. What has no place on
-    the axis of a sweep is compared with all values of it alike, without an interval: they are no draws, as seeds."""
+    the axis of a sweep is compared with all values of it alike, without an interval: they are not drawn like seeds."""
 
     @property
     def record(self) -> dict[str, Any]:

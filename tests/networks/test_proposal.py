@@ -115,7 +115,7 @@ def test_a_pointer_by_hand(allocation):
         counts = 0.2 * np.stack([np.array([2, 1, 1]), given], axis=1)  # things, agents
         pointed = g + counts @ np.asarray(codes.counts_kernel) + np.asarray(codes.counts_bias)
         expected = pointed @ np.asarray(codes.agents[agent]) / np.sqrt(8)
-        np.testing.assert_allclose(codes.logits(agent, memory), expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(codes.logits(agent, memory), expected, rtol=1e-5)
         if subtask != NOBODY:
             both = np.maximum(np.concatenate([g[subtask], codes.agents[agent]]), 0)
             g[subtask] += both @ np.asarray(codes.update_kernel) + np.asarray(codes.update_bias)
