@@ -58,7 +58,7 @@ class LearnedPolicy:
     @property
     def period(self) -> int:
         """Steps between allocations."""
-        return self.config.options.allocator.period
+        return self.players.period
 
     def allocate(
         self, view: View, key: PRNGKeyArray, previous: Allocation | None = None, state: Any = None

@@ -141,6 +141,8 @@ class AllocatorOptions(LearningOptions):
     """Decisions whose rewards are added up before bootstrapping."""
     period: int = 5
     """N_t: steps between allocations."""
+    play_period: int = 0
+    """The same where what was learned is played, in evaluations and ever after; 0: as in training."""
     proposals: int = 16
     """N_p: allocations to choose from."""
     variations: int = 8
@@ -162,6 +164,9 @@ class AllocatorOptions(LearningOptions):
             f"entropy_proposals must lie between 0 and the {self.proposals} proposals, not {self.entropy_proposals}",
         )
         _require(self.period <= 10_000, f"period must be at most 10000, not {self.period}")
+        _require(
+            self.play_period >= 0, f"play_period must be a number of steps, or 0 for the period, not {self.play_period}"
+        )
         _require(
             0 <= self.variations <= self.proposals,
             f"variations must lie between 0 and the {self.proposals} proposals, not {self.variations}",
@@ -247,8 +252,9 @@ class TrainingOptions:
 
     steps: int = 3_000_000
     """Environment steps to train for."""
-    play: Literal["live", "target"] = "target"
-    """Which networks are evaluated and saved: the live ones, or the target networks, which are averages of them."""
+    play: Literal["live", "target", "average"] = "target"
+    """Which networks are evaluated and saved: the live ones; the target networks, which are averages of them over a few
+    updates; or their average over the last tenth of the run so far, which is worth having in long runs."""
     actors: ActorOptions = field(default_factory=ActorOptions)
     allocator: AllocatorOptions = field(default_factory=AllocatorOptions)
     collection: CollectionOptions = field(default_factory=CollectionOptions)
@@ -296,6 +302,17 @@ class TrainingOptions:
 
 FAST = TrainingOptions()
 """Ours, for a machine with few cores: less work per unit of learning."""
+
+LONG = replace(
+    FAST,
+    steps=15_000_000,
+    play="average",
+    allocator=replace(FAST.allocator, play_period=2),
+    exploration=replace(FAST.exploration, action=Linear(1.0, 0.01, 500_000)),
+    report=replace(FAST.report, evaluate_every=1_024_000, episodes=1024),
+)
+"""The same for half an hour: less is done at random in the end, and what was learned plays as an average, with new
+allocations more often."""
 
 PAPER = TrainingOptions(
     steps=15_000_000,
@@ -361,7 +378,7 @@ TINY = TrainingOptions(
 )
 """For tests and first looks: seconds, and nothing learned to speak of."""
 
-PRESETS = {"fast": FAST, "paper": PAPER, "tiny": TINY}
+PRESETS = {"fast": FAST, "long": LONG, "paper": PAPER, "tiny": TINY}
 
 IMAGINATION = 0.5
 """lambda of REFIL in the paper."""
@@ -389,20 +406,27 @@ def _for_starcraft(name: str) -> TrainingOptions:
         )
         return replace(options, steps=10_000_000, exploration=exploration)
     # What one action is worth more than another is less here than in a city: a shot, not a building.
-    networks = replace(options.actors.networks, aim=64 if name == "fast" else 16)
+    networks = replace(options.actors.networks, aim=16 if name == "tiny" else 64)
     options = replace(
         options,
         actors=replace(options.actors, networks=networks, reward_scale=4.0),
         allocator=replace(options.allocator, reward_scale=4.0),
     )
-    if name != "fast":
+    if name == "tiny":
         return options
     return replace(
         options,
-        steps=2_000_000,
+        steps=8_000_000 if name == "long" else 2_000_000,
         actors=replace(options.actors, learning_rate=6e-3),
         allocator=replace(
-            options.allocator, gamma=0.99, learning_rate=3e-3, batch=256, updates=4, n_step=3, target_rate=0.05
+            options.allocator,
+            gamma=0.99,
+            learning_rate=3e-3,
+            batch=256,
+            updates=4,
+            n_step=3,
+            target_rate=0.05,
+            play_period=0,
         ),
         collection=replace(options.collection, steps_per_update=1024),
     )

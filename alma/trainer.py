@@ -17,7 +17,7 @@ from alma import replay
 from alma.evaluation import Players
 from alma.learning.actors import Actors, Wildness
 from alma.learning.allocators import Exploration, TrainingAllocator
-from alma.learning.level import Clock, Figures, Level, Params
+from alma.learning.level import Clock, Figures, Level, Params, follow
 from alma.learning.qmix import Strategy
 from alma.methods import make_actors, make_allocator
 from alma.presets import TrainingOptions
@@ -72,6 +72,8 @@ class TrainState:
     decisions: replay.Decisions
     actors: Level
     allocator: Level
+    average: Params
+    """Of both levels, over the last part of the run; None where it is not what plays."""
     env_steps: Int[Array, ""]
     episodes: Int[Array, ""]
     """Finished so far."""
@@ -126,13 +128,15 @@ class Trainer:
         actors = self.actors.init(actor_key, view, play.allocation)
         advice = jax.eval_shape(self.actors.networks.advise, actors.params, key, view)
         play = replace(play, strategy=zeros_like(advice))
+        allocator = self.allocator.init(allocator_key, view, play.allocation)
         return TrainState(
             key=key,
             play=play,
             steps=replay.empty_steps(self._example_step(play), collection.buffer // count),
             decisions=replay.empty_decisions(play.decision, collection.decisions // count),
             actors=actors,
-            allocator=self.allocator.init(allocator_key, view, play.allocation),
+            allocator=allocator,
+            average=jax.tree.map(jnp.copy, _live(actors, allocator)) if self.options.play == "average" else None,
             env_steps=jnp.int32(0),
             episodes=jnp.int32(0),
             updates=jnp.int32(0),
@@ -291,12 +295,14 @@ class Trainer:
         allocator, allocator_figures = self.allocator.update(
             state.allocator, allocator_key, state.decisions, self.views, clock
         )
+        updates = state.updates + 1
         learned = replace(
             state,
             key=key,
             actors=actors,
             allocator=allocator,
-            updates=state.updates + 1,
+            average=None if state.average is None else follow(state.average, _live(actors, allocator), updates),
+            updates=updates,
             credit=state.credit - self.options.collection.episodes_per_update,
         )
         return learned, {**actor_figures, **allocator_figures}
@@ -319,15 +325,14 @@ class Trainer:
 
         def learn(state: TrainState) -> Any:
             after, figures = self.update(state)
-            return (after.key, after.actors, after.allocator, after.updates, after.credit), figures
+            return _changed(after), figures
 
         def wait(state: TrainState) -> Any:
-            return (state.key, state.actors, state.allocator, state.updates, state.credit), nothing
+            return _changed(state), nothing
 
         # What learning does not change stays outside, or replay would be copied.
         changed, figures = jax.lax.cond(self.update_is_due(state), learn, wait, state)
-        key, actors, allocator, updates, credit = changed
-        return replace(state, key=key, actors=actors, allocator=allocator, updates=updates, credit=credit), figures
+        return replace(state, **changed), figures
 
     # ---- both
 
@@ -355,8 +360,11 @@ class Trainer:
 
     def learned(self, state: TrainState) -> Params:
         """The parameters to play with."""
-        levels = {"actors": state.actors, "allocator": state.allocator}
-        return {name: level.target if self.options.play == "target" else level.params for name, level in levels.items()}
+        if self.options.play == "average":
+            return state.average
+        if self.options.play == "target":
+            return {"actors": state.actors.target, "allocator": state.allocator.target}
+        return _live(state.actors, state.allocator)
 
     def players(self, state: TrainState) -> Players:
         """What has been learned so far, without exploration, ready to be evaluated or watched."""
@@ -368,7 +376,8 @@ class Trainer:
 
     def players_with(self, params: Params) -> Players:
         """Players with parameters from elsewhere."""
-        period = self.options.allocator.period
+        options = self.options.allocator
+        period = options.play_period or options.period
         return Players(self._act, self._allocate, period, params, self._advise, self._rate, self._weigh)
 
     def _act(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
@@ -385,6 +394,15 @@ class Trainer:
 
     def _advise(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Strategy:
         return self.actors.networks.advise_best(params["actors"], key, situation.view)
+
+
+def _live(actors: Level, allocator: Level) -> Params:
+    return {"actors": actors.params, "allocator": allocator.params}
+
+
+def _changed(state: TrainState) -> dict[str, Any]:
+    """What an update changes."""
+    return {name: getattr(state, name) for name in ("key", "actors", "allocator", "average", "updates", "credit")}
 
 
 @lru_cache(maxsize=8)

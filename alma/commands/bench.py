@@ -52,7 +52,7 @@ class BenchTrain:
     """What to train; `alma methods` lists them."""
     actors: Literal["aqmix", "refil"] | None = None
     """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
-    preset: Literal["fast", "paper", "tiny"] = "fast"
+    preset: Literal["fast", "long", "paper", "tiny"] = "fast"
     json: bool = False
     """Print one JSON object instead of a table."""
 

@@ -30,7 +30,7 @@ class Train:
     """What to train; `alma methods` lists them."""
     actors: Literal["aqmix", "refil"] | None = None
     """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
-    preset: Literal["fast", "paper", "tiny"] = "fast"
+    preset: Literal["fast", "long", "paper", "tiny"] = "fast"
     """Where the options below start from: ours for few cores, the paper's, or one for a first look."""
     seed: int = 0
     """Where randomness starts."""

@@ -11,6 +11,9 @@ from jaxtyping import Array, Float, Int
 
 from alma.presets import LearningOptions
 
+AVERAGED = 0.1
+"""The share of all updates so far, the latest ones, that an average is about."""
+
 Params = Any
 Figures = dict[str, Float[Array, ""]]
 
@@ -75,3 +78,11 @@ def learn(
     due = clock.episodes - level.copied >= options.target_episodes
     target = optax.incremental_update(params, level.target, jnp.where(due, options.target_rate, 0))
     return Level(params, target, optimiser, jnp.where(due, clock.episodes, level.copied)), figures
+
+
+def follow(average: Params, params: Params, updates: Int[Array, ""]) -> Params:
+    """The average of parameters after one more update, of so many.
+
+    It looks back on a part of the run, not on a number of updates: what is noise grows slower as a run goes on.
+    """
+    return optax.incremental_update(params, average, jnp.minimum(1, 1 / (AVERAGED * updates)))

@@ -95,7 +95,7 @@ def _essence(config: RunConfig, learns_to_allocate: bool) -> dict[str, Any]:
     options = parts["options"]
     del options["report"]
     if not learns_to_allocate:
-        options["allocator"] = options["allocator"]["period"]
+        options["allocator"] = {name: options["allocator"][name] for name in ("period", "play_period")}
         del options["exploration"]["proposal"], options["exploration"]["subtask"]
     return parts
 
