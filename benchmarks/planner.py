@@ -5,7 +5,8 @@
 A search through everything two agents could do, in a game that is a little easier than the real one: nothing stands in
 anybody's way, agents are on all sides of a building at once, generalists may turn within a stride, and when fires will
 break out is known. A city that cannot be saved in this game cannot be saved in the real one; one that can may still be
-lost, for want of foresight or of room. Cities in which a generalist can hold fires for long take minutes each.
+lost, for want of foresight or of room. Cities in which a generalist can hold fires for long may be too many to follow:
+of those nothing is known.
 """
 
 import itertools
@@ -94,9 +95,10 @@ class City:
     def search(self, width: int) -> Verdict:
         """Follow all courses of action step by step.
 
-        Those that are no better than another one in any respect are dropped, and so are ways to complete buildings: no
-        way of the real game is shorter than the direct one of this game. If more than `width` are left, the ones
-        with the most left to do are dropped too, and then nothing is known if the others fail.
+        Those that are no better than another one in any respect are dropped, and so are those that will lose a building
+        before anybody can be there, and ways to complete buildings: no way of the real game is shorter than the direct
+        one of this game. If more than `width` are left, the ones with the most left to do are dropped too, and then
+        nothing is known if the others fail.
         """
         choices = [[Where(building, steps) for building, steps in enumerate(ways)] for ways in self.first_ways]
         reached = dict.fromkeys(itertools.product(*choices), self.start)
@@ -108,7 +110,7 @@ class City:
                 if np.any(np.all(then == 0, axis=(1, 2))):
                     return "can be saved"
                 for onwards in self.ways_on(places):
-                    sensible = then[worth_going(places, onwards, then)]
+                    sensible = then[worth_going(places, onwards, then) & self.in_time(onwards, then)]
                     if len(sensible):
                         following[onwards].append(sensible)
             reached, all_kept = best_of({places: np.concatenate(rows) for places, rows in following.items()}, width)
@@ -148,6 +150,21 @@ class City:
             then[:, 0, number] = np.where(missing > 0, 1 if breaks_out else left, 0)
             then[:, 1, number] = missing
         return then
+
+    def in_time(self, places: Places, now: Situations) -> Bool[np.ndarray, "n"]:
+        """Where somebody can be at every fire before it has destroyed its building."""
+        saved = np.ones(len(now), bool)
+        for number, damage in enumerate(self.damage):
+            arrives = min(
+                where.steps + (ways[where.building][number] if where.building != number else 0)
+                for where, ways in zip(places, self.ways, strict=True)
+            )
+            fire, missing = now[:, 0, number], now[:, 1, number]
+            for _ in range(arrives):
+                fire = np.minimum(fire * self.rules.fire_growth, 1)
+                missing = missing + damage * fire
+            saved &= missing < 1 + ROUNDING
+        return saved
 
     def ways_on(self, places: Places) -> Iterator[Places]:
         """Where agents can be a step later: further on their way, still there, or about to go somewhere else."""

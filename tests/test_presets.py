@@ -8,7 +8,7 @@ import pytest
 import alma
 from alma.learning.schedules import Linear
 from alma.methods import METHODS
-from alma.presets import FAST, PAPER, ActorNetworkOptions, CollectionOptions, preset, with_actors
+from alma.presets import FAST, LONG, PAPER, ActorNetworkOptions, CollectionOptions, preset, with_actors
 from alma.trainer import Trainer
 
 
@@ -38,7 +38,7 @@ def test_the_paper():
     assert (PAPER.steps, PAPER.play) == (15_000_000, "live")
 
 
-@pytest.mark.parametrize("name", ["fast", "paper"])
+@pytest.mark.parametrize("name", ["fast", "long", "paper"])
 @pytest.mark.parametrize("method", METHODS)
 def test_presets_fit_every_method(name, method):
     trainer = Trainer(alma.make("save-the-city"), preset(name), method)
@@ -85,6 +85,7 @@ def test_starcraft_can_be_trained_on(method):
             "buffer must be at least 1408 steps, for windows of 6",
         ),
         (lambda: replace(FAST.allocator, period=20_000), "period must be at most 10000"),
+        (lambda: replace(FAST.allocator, play_period=-1), "play_period must be a number of steps, or 0"),
         (lambda: replace(FAST.exploration, persistence=1.0), "persistence must lie in"),
         (lambda: replace(FAST.report, checkpoint_minutes=0.0), "checkpoint_minutes must be positive"),
     ],
@@ -103,8 +104,21 @@ def test_actors_are_the_papers_choice_for_the_task_unless_chosen():
     assert with_actors(own, None) == with_actors(own, "refil") == own
 
 
-def test_the_allocator_looks_further_ahead_in_battles():
-    allocator = preset("fast", "starcraft").allocator
+def test_long_learns_like_fast():
+    """Networks, discounts, updates and what is remembered are the same, on either task."""
+    for task in ("save-the-city", "starcraft"):
+        fast, long = preset("fast", task), preset("long", task)
+        assert long.actors == fast.actors
+        assert replace(long.allocator, play_period=0) == fast.allocator
+        assert long.collection == fast.collection
+        assert long.steps >= 4 * fast.steps
+        assert long.play == "average"
+    assert (LONG.allocator.period, LONG.allocator.play_period) == (5, 2)
+
+
+@pytest.mark.parametrize("name", ["fast", "long"])
+def test_the_allocator_looks_further_ahead_in_battles(name):
+    allocator = preset(name, "starcraft").allocator
     assert (allocator.gamma, allocator.n_step, allocator.updates, allocator.target_rate) == (0.99, 3, 4, 0.05)
 
 

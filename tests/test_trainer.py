@@ -44,6 +44,12 @@ def begun(trainer):
     return trainer.init(jax.random.key(0))
 
 
+@pytest.fixture(scope="module")
+def averaging(trainer):
+    """It learns the same, and keeps an average besides."""
+    return replace(trainer, options=replace(TINY, play="average"))
+
+
 def copy(state):
     return jax.tree.map(jnp.copy, state)
 
@@ -212,13 +218,14 @@ def test_steps_remember_what_was_done(played):
         assert np.array_equal(rows.last_action[t + 1][present], expected[present])
 
 
-def test_a_run_goes_on_bit_for_bit_after_saving(trainer, begun, tmp_path):
-    straight, _ = trainer.chunk(copy(begun), 8)
-    straight, _ = trainer.chunk(straight, 8)
-    first, _ = trainer.chunk(copy(begun), 8)
+def test_a_run_goes_on_bit_for_bit_after_saving(averaging, tmp_path):
+    begun = averaging.init(jax.random.key(0))
+    straight, _ = averaging.chunk(copy(begun), 8)
+    straight, _ = averaging.chunk(straight, 8)
+    first, _ = averaging.chunk(copy(begun), 8)
     save_tree(tmp_path / "run.ckpt", first)
     loaded = load_tree(tmp_path / "run.ckpt", jax.eval_shape(lambda: begun))
-    resumed, _ = trainer.chunk(loaded, 8)
+    resumed, _ = averaging.chunk(loaded, 8)
     assert int(resumed.updates) == 11, "the first update comes with the sixth iteration"
     assert_equal(resumed, straight)
 
@@ -234,6 +241,31 @@ def test_updates_move_parameters_and_targets_follow(trainer, begun):
         for o, n, t in zip(*map(jax.tree.leaves, (old.target, new.params, new.target)), strict=True):
             np.testing.assert_allclose(t, (1 - rate) * o + rate * n, atol=1e-6)
     assert all(np.isfinite(value) for value in figures.values())
+
+
+def test_the_average_of_live_networks_is_kept_where_it_plays(averaging, begun):
+    assert begun.average is None
+    before = averaging.init(jax.random.key(0))
+    assert_equal(averaging.learned(before), {level: getattr(before, level).params for level in ("actors", "allocator")})
+    before, _ = averaging.chunk(before, 8)
+    before = replace(before, updates=jnp.int32(39))
+    after, _ = jax.jit(averaging.update)(before)
+    for level, average in averaging.learned(after).items():
+        old, new = before.average[level], getattr(after, level).params
+        for o, n, a in zip(*map(jax.tree.leaves, (old, new, average)), strict=True):
+            np.testing.assert_allclose(a, 0.75 * o + 0.25 * n, atol=1e-6)
+
+
+def test_what_plays_makes_no_difference_to_learning(trainer, averaging, begun):
+    one, _ = trainer.chunk(copy(begun), 8)
+    other, _ = averaging.chunk(averaging.init(jax.random.key(0)), 8)
+    assert_equal(one, replace(other, average=None))
+
+
+def test_players_may_allocate_more_often_than_in_training(trainer, begun):
+    assert trainer.players(begun).period == 4
+    often = replace(trainer, options=replace(TINY, allocator=replace(TINY.allocator, play_period=2)))
+    assert often.players(begun).period == 2
 
 
 def test_allocators_can_have_more_updates_than_actors(trainer, begun):

@@ -61,6 +61,17 @@ def test_what_can_be_saved_and_what_cannot():
     assert judged((FIREFIGHTER, GENERALIST), 0, 0, 1) == "can be saved"
 
 
+def test_courses_that_come_too_late_are_dropped():
+    """The second building, ten steps away, burns: of health 0.3 it lasts eight steps, of 0.4 eleven."""
+    for health, in_time in ((0.3, False), (0.4, True)):
+        buildings = [Building(site, health=health, fire=fire) for site, fire in zip(SITES, (0, 1, 0), strict=True)]
+        game = city((FIREFIGHTER, BUILDER), buildings)[1]
+        both_at_first = (Where(0, 0), Where(0, 0))
+        assert game.in_time(both_at_first, game.start).tolist() == [in_time]
+        assert game.in_time((Where(0, 0), Where(1, 8)), game.start).tolist() == [True]
+        assert game.in_time((Where(0, 0), Where(1, 0)), game.start).tolist() == [True]
+
+
 def test_a_search_that_is_cut_short_knows_nothing():
     buildings = [Building(site, health=0.6, fire=1.0, type=BuildingType.SLOW) for site in SITES]
     game = city((BUILDER, GENERALIST), buildings)[1]

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alma.learning.level import Clock, begin_level, learn
+from alma.learning.level import Clock, begin_level, follow, learn
 from alma.presets import LearningOptions
 
 
@@ -84,3 +84,22 @@ def test_targets_are_copied_every_so_many_episodes():
         before = float(level.target["w"])
         level = step(level, chosen, clock(episodes=episodes))
         assert float(level.target["w"]) == (float(level.params["w"]) if copied else before)
+
+
+def averaged(course):
+    """The average after every update of a course of parameters that began with 100."""
+    averages = [{"w": jnp.float32(100.0)}]
+    for updates, value in enumerate(course, start=1):
+        averages.append(follow(averages[-1], {"w": jnp.float32(value)}, jnp.int32(updates)))
+    return [float(average["w"]) for average in averages[1:]]
+
+
+def test_averages_follow_at_once_at_first():
+    assert averaged(range(10)) == list(range(10))
+
+
+def test_averages_look_back_on_a_tenth_of_the_run():
+    """Of parameters that rise by 1 at every update t, a + (10 / t) (t - a) is 10 (t + 1) / 11, however long the run."""
+    course = averaged(range(1, 2001))
+    for updates in (10, 200, 2000):
+        assert course[updates - 1] == pytest.approx(10 * (updates + 1) / 11, rel=1e-5)

@@ -93,6 +93,7 @@ def test_another_run_in_the_folder_is_left_alone(tmp_path, quiet):
         ("flat", "exploration.subtask", Linear(1.0, 0.0, 7), False),
         ("flat", "exploration.action", Linear(1.0, 0.0, 7), True),
         ("flat", "allocator.period", 3, True),
+        ("flat", "allocator.play_period", 3, True),
         ("alma", "report.episodes", 7, False),
     ],
 )
