@@ -31,7 +31,8 @@ class Train:
     actors: Literal["aqmix", "refil"] | None = None
     """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
     preset: Literal["fast", "long", "paper", "tiny"] = "fast"
-    """Where the options below start from: ours for few cores, the paper's, or one for a first look."""
+    """Where the options below start from: ours for few cores, for minutes or for longer; the paper's; one for a first
+    look."""
     seed: int = 0
     """Where randomness starts."""
     seeds: str | None = None
