@@ -226,7 +226,7 @@ class Planner:
 
     cities: int = 192
     """How many; the first of `alma evaluate --seed 0 --set agents=2`."""
-    width: int = 20_000
+    width: int = 2_500
     """Courses of action followed at the same time."""
     run_or_weights: str = "pretrained:save-the-city"
     """Whose policy."""
