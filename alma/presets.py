@@ -147,6 +147,8 @@ class AllocatorOptions(LearningOptions):
     """N_p: allocations to choose from."""
     variations: int = 8
     """More allocations to choose from: proposals with one agent sent elsewhere at random."""
+    play_candidates: int = 1
+    """How many times as many of both there are where what was learned is played, in evaluations and ever after."""
     entropy: float = 0.01
     """lambda_AQL: weight of the proposal's entropy."""
     entropy_proposals: int = 0
@@ -157,7 +159,7 @@ class AllocatorOptions(LearningOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("updates", "n_step", "period", "proposals", "max_age"):
+        for name in ("updates", "n_step", "period", "proposals", "play_candidates", "max_age"):
             _require(getattr(self, name) >= 1, f"{name} must be at least 1, not {getattr(self, name)}")
         _require(
             0 <= self.entropy_proposals <= self.proposals,
@@ -305,9 +307,9 @@ FAST = TrainingOptions()
 
 LONG = replace(
     FAST,
-    steps=15_000_000,
+    steps=12_000_000,
     play="average",
-    allocator=replace(FAST.allocator, play_period=2),
+    allocator=replace(FAST.allocator, play_period=2, play_candidates=4),
     exploration=replace(FAST.exploration, action=Linear(1.0, 0.01, 500_000)),
     report=replace(FAST.report, evaluate_every=1_024_000, episodes=1024),
 )
@@ -427,6 +429,7 @@ def _for_starcraft(name: str) -> TrainingOptions:
             n_step=3,
             target_rate=0.05,
             play_period=0,
+            play_candidates=1,
         ),
         collection=replace(options.collection, steps_per_update=1024),
     )

@@ -86,6 +86,7 @@ def test_starcraft_can_be_trained_on(method):
         ),
         (lambda: replace(FAST.allocator, period=20_000), "period must be at most 10000"),
         (lambda: replace(FAST.allocator, play_period=-1), "play_period must be a number of steps, or 0"),
+        (lambda: replace(FAST.allocator, play_candidates=0), "play_candidates must be at least 1, not 0"),
         (lambda: replace(FAST.exploration, persistence=1.0), "persistence must lie in"),
         (lambda: replace(FAST.report, checkpoint_minutes=0.0), "checkpoint_minutes must be positive"),
     ],
@@ -109,11 +110,11 @@ def test_long_learns_like_fast():
     for task in ("save-the-city", "starcraft"):
         fast, long = preset("fast", task), preset("long", task)
         assert long.actors == fast.actors
-        assert replace(long.allocator, play_period=0) == fast.allocator
+        assert replace(long.allocator, play_period=0, play_candidates=1) == fast.allocator
         assert long.collection == fast.collection
         assert long.steps >= 4 * fast.steps
         assert long.play == "average"
-    assert (LONG.allocator.period, LONG.allocator.play_period) == (5, 2)
+    assert (LONG.allocator.period, LONG.allocator.play_period, LONG.allocator.play_candidates) == (5, 2, 4)
 
 
 @pytest.mark.parametrize("name", ["fast", "long"])

@@ -85,7 +85,14 @@ class LearnedAllocator:
 
     @property
     def candidates(self) -> Candidates:
+        """While it learns."""
         return Candidates(self.options.proposals, self.options.variations)
+
+    @property
+    def played_candidates(self) -> Candidates:
+        """When it plays what it has learned: looking at more of them only costs time there."""
+        times = self.options.play_candidates
+        return Candidates(times * self.options.proposals, times * self.options.variations)
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
         return begin_level(self.networks.init(key, view, allocation), self.options)
@@ -111,12 +118,12 @@ class LearnedAllocator:
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
-        return choose(self.networks, params, key, encoded, situation.view, self.candidates)[0]
+        return choose(self.networks, params, key, encoded, situation.view, self.played_candidates)[0]
 
     def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered:
         """What was taken, and everything that is proposed in this situation, with the critic's values."""
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
-        drawn = draw_candidates(self.networks, params, key, encoded, situation.view, self.candidates)
+        drawn = draw_candidates(self.networks, params, key, encoded, situation.view, self.played_candidates)
         allocations = jnp.concatenate([jnp.asarray(taken)[None], drawn])
         return Considered(allocations, self.networks.values(params, encoded, allocations))
 
