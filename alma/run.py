@@ -22,7 +22,15 @@ except ImportError:  # there is none on Windows
     fcntl = None  # type: ignore[assignment]
 
 from alma import runtime
-from alma.checkpoint import CheckpointError, MisfitError, load_notes, load_tree, save_tree, written_at_once
+from alma.checkpoint import (
+    UNFINISHED,
+    CheckpointError,
+    MisfitError,
+    load_notes,
+    load_tree,
+    save_tree,
+    written_at_once,
+)
 from alma.configuration import RunConfig, from_json, to_json
 from alma.evaluation import play_episodes, summarise
 from alma.learning.level import Figures
@@ -136,20 +144,29 @@ class RunFolder:
         return path
 
     def load(self, like: Any, warn: Callable[[str], None]) -> tuple[TrainState, dict[str, Any]] | None:
-        """The newest checkpoint that is whole; damaged ones are named and set aside, so that they do not count as kept.
-        None if there has been none yet."""
-        saved = self.saved()
-        for path in saved:
+        """The newest checkpoint that is whole; damaged ones are named, and set aside where there is a better one, so
+        that they do not count as kept. None if there has been none yet."""
+        damaged: list[Path] = []
+        for path in self.saved():
             try:
-                return load_tree(path, like), load_notes(path)
+                loaded = load_tree(path, like), load_notes(path)
             except MisfitError:
                 raise
             except CheckpointError as error:
-                path.rename(path.with_suffix(".damaged"))
-                warn(f"{error}; it is set aside, trying the one before")
-        if saved:
+                warn(f"{error}; trying the one before")
+                damaged.append(path)
+                continue
+            for other in damaged:
+                other.rename(other.with_suffix(".damaged"))
+            return loaded
+        if damaged:
             raise ValueError(f"no checkpoint in {self.checkpoints} is whole: start over with --force")
         return None
+
+    def tidy(self) -> None:
+        """Delete what a process that was killed had begun to write."""
+        for left in (*self.path.glob(f"*{UNFINISHED}"), *self.checkpoints.glob(f"*{UNFINISHED}")):
+            left.unlink()
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -270,8 +287,8 @@ class Run:
         return state, compiled
 
     def _begin(self) -> TrainState:
-        like = jax.eval_shape(self.trainer.init, jax.random.key(self.config.seed))
-        loaded = self.folder.load(like, self.display.say)
+        self.folder.tidy()
+        loaded = self.folder.load(self.trainer.state_like(), self.display.say)
         if loaded is None:
             return self.trainer.init(jax.random.key(self.config.seed))
         state, notes = loaded
@@ -399,14 +416,15 @@ def _crosses(before: int, after: int, every: int) -> bool:
     return before // every != after // every
 
 
-def extend(folder: RunFolder, config: RunConfig, steps: int) -> RunConfig:
-    """Let a run go on for longer than it was meant to."""
+def extend(folder: RunFolder, config: RunConfig, steps: int, warn: Callable[[str], None]) -> RunConfig:
+    """Let a run go on for longer than it was meant to. Its result is kept until there is something to go on from."""
     if steps < config.options.steps:
         raise ValueError(f"{folder.path} is set to {config.options.steps:,} steps already: --steps can only raise that")
     if folder.result.exists() and not folder.saved():
         raise ValueError(f"{folder.path} is finished: {folder.way_on}")
     longer = replace(config, options=replace(config.options, steps=steps))
     with folder.claimed():
+        folder.load(longer.make_trainer().state_like(), warn)
         write_json(folder.config, to_json(longer))
         folder.result.unlink(missing_ok=True)
     return longer

@@ -370,9 +370,13 @@ class Trainer:
         """What has been learned so far, without exploration, ready to be evaluated or watched."""
         return self.players_with(self.learned(state))
 
+    def state_like(self) -> TrainState:
+        """Shapes and dtypes of everything a run is."""
+        return jax.eval_shape(self.init, jax.random.key(0))
+
     def params_like(self) -> Params:
         """Shapes and dtypes of the parameters of both levels."""
-        return self.learned(jax.eval_shape(self.init, jax.random.key(0)))
+        return self.learned(self.state_like())
 
     def players_with(self, params: Params) -> Players:
         """Players with parameters from elsewhere."""
@@ -408,5 +412,4 @@ def _changed(state: TrainState) -> dict[str, Any]:
 @lru_cache(maxsize=8)
 def compile_chunk(trainer: Trainer, iterations: int) -> Callable[[TrainState], tuple[TrainState, Figures]]:
     """`Trainer.chunk` for a number of iterations, compiled before it is called."""
-    like = jax.eval_shape(trainer.init, jax.random.key(0))
-    return trainer.chunk.lower(trainer, like, iterations).compile()
+    return trainer.chunk.lower(trainer, trainer.state_like(), iterations).compile()

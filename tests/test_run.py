@@ -138,6 +138,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(whole, tmp_path):
     resumed = go_on(run.folder.path)
     resumed.train()
     assert resumed.display.steps[0] == 3 * CHUNK, "the one before was made after two chunks"
+    assert not list(run.folder.path.rglob("*.unfinished"))
     assert_same_end(resumed, whole)
 
 
@@ -171,8 +172,21 @@ def test_with_all_checkpoints_damaged_nothing_is_started_over_quietly(whole, tmp
     folder.result.unlink()
     for path in folder.saved():
         path.write_bytes(b"nothing")
+    for _ in range(2):  # however often it is tried
+        with pytest.raises(ValueError, match=r"no checkpoint .* is whole"):
+            go_on(folder.path).train()
+    assert folder.metrics.read_text() == whole.folder.metrics.read_text()
+
+
+def test_a_finished_run_keeps_its_result_if_it_cannot_be_made_longer(whole, tmp_path):
+    shutil.copytree(whole.folder.path, tmp_path / "broken")
+    folder = RunFolder(tmp_path / "broken")
+    for path in folder.saved():
+        path.write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"no checkpoint .* is whole"):
-        go_on(folder.path).train()
+        extend(folder, folder.read_config(), 7 * CHUNK, print)
+    assert folder.result.exists()
+    assert folder.read_config() == CONFIG
 
 
 def test_a_checkpoint_of_something_else_is_left_alone(whole, tmp_path):
@@ -204,8 +218,8 @@ def test_a_finished_run_can_be_made_longer(whole, tmp_path):
     with pytest.raises(ValueError, match="is finished: give more --steps"):
         go_on(folder.path).train()
     with pytest.raises(ValueError, match="can only raise"):
-        extend(folder, folder.read_config(), CHUNK)
-    extend(folder, folder.read_config(), 7 * CHUNK)
+        extend(folder, folder.read_config(), CHUNK, print)
+    extend(folder, folder.read_config(), 7 * CHUNK, print)
     assert go_on(folder.path).train()["step"] == 7 * CHUNK
 
 
@@ -216,7 +230,7 @@ def test_a_published_run_is_left_as_it_is(whole, tmp_path):
     folder = RunFolder(tmp_path / "published")
     before = {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
     with pytest.raises(ValueError, match="is finished: it has no checkpoint to go on from"):
-        extend(folder, folder.read_config(), 7 * CHUNK)
+        extend(folder, folder.read_config(), 7 * CHUNK, print)
     with pytest.raises(ValueError, match="is finished: it has no checkpoint to go on from"):
         go_on(folder.path).train()
     with pytest.raises(ValueError, match="a finished run without its weights"):
@@ -275,7 +289,7 @@ def test_a_folder_in_use_is_neither_started_over_nor_made_longer(whole, tmp_path
         with pytest.raises(ValueError, match="is being trained by another process"):
             folder.create(CONFIG, force=True)
         with pytest.raises(ValueError, match="is being trained by another process"):
-            extend(folder, folder.read_config(), 7 * CHUNK)
+            extend(folder, folder.read_config(), 7 * CHUNK, print)
     assert before == {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
 
 

@@ -12,6 +12,7 @@ from alma.commands.showing import console, notes, summary_table
 from alma.configuration import RunConfig
 from alma.presets import FAST, FOR_TASKS, PRESETS, TrainingOptions, preset, with_actors
 from alma.report.progress import make_display
+from alma.report.sinks import require_wandb
 from alma.run import Run, RunFolder, extend
 
 KEPT = replace(FAST, steps=1)
@@ -51,6 +52,8 @@ class Train:
     options: Annotated[TrainingOptions, tyro.conf.arg(name="")] = FAST
 
     def run(self) -> None:
+        if self.wandb:
+            require_wandb()  # before anything is written
         if self.resume:
             self._resume(self.resume)
             return
@@ -85,7 +88,7 @@ class Train:
         folder = RunFolder(path)
         config = folder.read_config()
         if self.options.steps != KEPT.steps:
-            config = extend(folder, config, self.options.steps)
+            config = extend(folder, config, self.options.steps, notes.print)
         self._train(folder, config)
 
     def _train(self, folder: RunFolder, config: RunConfig) -> None:
