@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from safetensors import SafetensorError, safe_open
-from safetensors.flax import save_file
+from safetensors.flax import save as to_bytes
 
 from alma.allocation import SearchAllocator, allocator_by_name
 from alma.checkpoint import named_leaves, written_at_once
@@ -128,9 +128,11 @@ class LearnedPolicy:
         path = Path(path)
         if path.suffix != ".safetensors":
             raise ValueError(f"weights are saved as .safetensors, not as {path.name!r}")
+        if not path.parent.is_dir():
+            raise ValueError(f"there is no folder {path.parent} to save weights in")
         tensors = {name: jnp.asarray(leaf) for name, leaf in named_leaves(self.params)}
         with written_at_once(path) as unfinished:
-            save_file(tensors, str(unfinished), metadata={_CONFIG: json.dumps(to_json(self.config))})
+            unfinished.write_bytes(to_bytes(tensors, {_CONFIG: json.dumps(to_json(self.config))}))
         return path
 
     def _situation(
@@ -141,14 +143,26 @@ class LearnedPolicy:
         state: Any = None,
         strategy: Strategy = None,
     ) -> Situation:
-        nobody = jnp.full(self.task.spec.agents, NOBODY, jnp.int32)
+        spec = self.task.spec
         return Situation(
             state,
             view,
-            nobody if allocation is None else jnp.asarray(allocation),
-            nobody if last_action is None else jnp.asarray(last_action),
+            one_number_each("an allocation", allocation, spec.agents, spec.subtasks),
+            one_number_each("last actions", last_action, spec.agents, len(spec.actions)),
             strategy,
         )
+
+
+def one_number_each(what: str, given: Any, agents: int, below: int) -> Int[Array, "A"]:
+    """One number for every agent, none if nothing is given; complains about what cannot be meant."""
+    if given is None:
+        return jnp.full(agents, NOBODY, jnp.int32)
+    numbers = jnp.asarray(given)
+    if numbers.shape != (agents,):
+        raise ValueError(f"{what} must have one number for each of {agents} agents, not the shape {numbers.shape}")
+    if not isinstance(numbers, jax.core.Tracer) and not jnp.all((numbers >= NOBODY) & (numbers < below)):
+        raise ValueError(f"{what} must have numbers from {NOBODY} (none) to {below - 1}, not {numbers.tolist()}")
+    return numbers
 
 
 @partial(jax.jit, static_argnums=0)

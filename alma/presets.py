@@ -1,5 +1,6 @@
 """Hyperparameters, and the sets of them that belong together."""
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -9,6 +10,18 @@ from alma.learning.schedules import Linear
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)
+
+
+def _require_at_least(least: float, options: object, *names: str) -> None:
+    for name in names:
+        value = getattr(options, name)
+        _require(least <= value < math.inf, f"{name} must be at least {least}, not {value}")
+
+
+def _require_positive(options: object, *names: str) -> None:
+    for name in names:
+        value = getattr(options, name)
+        _require(0 < value < math.inf, f"{name} must be positive, not {value}")
 
 
 @dataclass(frozen=True)
@@ -22,6 +35,7 @@ class ActorNetworkOptions:
     places: bool = False
     """Whether networks see where on the map entities are, besides where they are from an agent."""
     width: int = 64
+    """Of what networks make of entities and of pairs of agent and entity."""
     heads: int = 4
     """Of attention."""
     hidden: int = 64
@@ -35,6 +49,7 @@ class ActorNetworkOptions:
     """How utilities make the value of a subtask: added up (VDN), mixed by hypernetworks, or not at all: then every
     agent learns for itself."""
     mixer_width: int = 32
+    """Of the mixer's hidden layer."""
     hyper_width: int = 128
     """Of the mixer's hypernetworks."""
     mixing: Literal["softmax", "absolute"] = "softmax"
@@ -42,6 +57,8 @@ class ActorNetworkOptions:
 
     def __post_init__(self) -> None:
         _require(self.relations or self.places, "without relations, networks need places: set places too")
+        _require_at_least(1, self, "width", "heads", "hidden", "mixer_width", "hyper_width")
+        _require_at_least(0, self, "aim")
         for name in ("width", "hyper_width"):
             size = getattr(self, name)
             _require(
@@ -56,6 +73,7 @@ class AllocatorNetworkOptions:
     kind: Literal["pairs", "pointer"] = "pairs"
     """Codes of (agent, subtask) pairs, or the paper's pointer network and attention critic."""
     width: int = 64
+    """Of the codes of pairs, or of the pointer network and its critic."""
     heads: int = 4
     """Of attention."""
     choice_width: int = 32
@@ -65,6 +83,7 @@ class AllocatorNetworkOptions:
     network always does: it knows no relations."""
 
     def __post_init__(self) -> None:
+        _require_at_least(1, self, "width", "heads", "choice_width")
         _require(
             self.width % self.heads == 0,
             f"width must be a multiple of the {self.heads} heads of attention, not {self.width}",
@@ -76,11 +95,14 @@ class LearningOptions:
     """What both levels have in common."""
 
     gamma: float
+    """Discount of what comes later."""
     batch: int
     learning_rate: float = 1e-3
+    """At the beginning."""
     final_rate: float = 0.1
     """The share of the learning rate that is left at the end of the run; it falls in a straight line."""
     optimiser: Literal["adam", "rmsprop"] = "adam"
+    """The rule that turns gradients into steps."""
     clip: float = 10.0
     """The norm of gradients is cut to this."""
     target_rate: float = 0.02
@@ -94,8 +116,9 @@ class LearningOptions:
 
     def __post_init__(self) -> None:
         _require(0 <= self.gamma <= 1, f"gamma must lie between 0 and 1, not {self.gamma}")
-        _require(self.batch >= 1, f"batch must be at least 1, not {self.batch}")
-        _require(self.learning_rate > 0, f"learning_rate must be positive, not {self.learning_rate}")
+        _require_at_least(1, self, "batch")
+        _require_at_least(0, self, "target_episodes")
+        _require_positive(self, "learning_rate", "clip", "reward_scale")
         _require(0 <= self.final_rate <= 1, f"final_rate must lie between 0 and 1, not {self.final_rate}")
         _require(0 < self.target_rate <= 1, f"target_rate must lie in (0, 1], not {self.target_rate}")
 
@@ -105,6 +128,7 @@ class ActorOptions(LearningOptions):
     """The low level: Q-learning of the actors."""
 
     gamma: float = 0.98
+    """Discount of an environment step."""
     batch: int = 512
     """Windows an update."""
     window: int = 1
@@ -124,8 +148,8 @@ class ActorOptions(LearningOptions):
             not self.imagination or self.networks.mixer != "independent",
             "imagined groups need a mixer: choose sum or qmix instead of independent, or set imagination to 0 (aqmix)",
         )
-        _require(self.window >= 1, f"window must be at least 1, not {self.window}")
-        _require(self.n_step >= 1, f"n_step must be at least 1, not {self.n_step}")
+        _require_at_least(0, self, "advice")
+        _require_at_least(1, self, "window", "n_step")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +157,7 @@ class AllocatorOptions(LearningOptions):
     """The high level: amortised Q-learning of the allocator."""
 
     gamma: float = 0.95
+    """Discount of a decision."""
     batch: int = 128
     """Decisions an update."""
     updates: int = 1
@@ -159,8 +184,8 @@ class AllocatorOptions(LearningOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("updates", "n_step", "period", "proposals", "play_candidates", "max_age"):
-            _require(getattr(self, name) >= 1, f"{name} must be at least 1, not {getattr(self, name)}")
+        _require_at_least(1, self, "updates", "n_step", "period", "proposals", "play_candidates", "max_age")
+        _require_at_least(0, self, "entropy")
         _require(
             0 <= self.entropy_proposals <= self.proposals,
             f"entropy_proposals must lie between 0 and the {self.proposals} proposals, not {self.entropy_proposals}",
@@ -193,7 +218,8 @@ class CollectionOptions:
     """If not 0: an update is only made after so many finished episodes."""
 
     def __post_init__(self) -> None:
-        _require(self.environments >= 1, f"environments must be at least 1, not {self.environments}")
+        _require_at_least(1, self, "environments")
+        _require_at_least(0, self, "episodes_per_update")
         for name in ("buffer", "decisions", "warmup", "steps_per_update"):
             _require(
                 getattr(self, name) >= self.environments,
@@ -220,6 +246,12 @@ class ExplorationOptions:
     """eps_r: a random subtask, agent by agent."""
 
     def __post_init__(self) -> None:
+        for name in ("action", "proposal", "subtask"):
+            schedule = getattr(self, name)
+            _require(
+                0 <= schedule.start <= 1 and 0 <= schedule.end <= 1,
+                f"{name} must start and end between 0 and 1, not at {schedule.start} and {schedule.end}",
+            )
         _require(0 <= self.persistence < 1, f"persistence must lie in [0, 1), not {self.persistence}")
 
 
@@ -241,11 +273,8 @@ class ReportOptions:
     """Time between checkpoints."""
 
     def __post_init__(self) -> None:
-        for name in ("chunk", "log_every", "evaluate_every", "episodes", "final_episodes"):
-            _require(getattr(self, name) >= 1, f"report.{name} must be at least 1, not {getattr(self, name)}")
-        _require(
-            self.checkpoint_minutes > 0, f"report.checkpoint_minutes must be positive, not {self.checkpoint_minutes}"
-        )
+        _require_at_least(1, self, "chunk", "log_every", "evaluate_every", "episodes", "final_episodes")
+        _require_positive(self, "checkpoint_minutes")
 
 
 @dataclass(frozen=True)
@@ -269,7 +298,8 @@ class TrainingOptions:
         return max(1, self.report.chunk // self.collection.steps_per_update)
 
     def __post_init__(self) -> None:
-        _require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
+        most = 2_000_000_000  # what runs count with has 31 bits
+        _require(1 <= self.steps <= most, f"steps must lie between 1 and {most}, not {self.steps}")
         environments, warmup = self.collection.environments, self.collection.warmup
         period = self.allocator.period
         window = self.actors.window + self.actors.n_step

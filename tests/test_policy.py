@@ -10,7 +10,7 @@ from doors import SMALL, Doors
 
 from alma.configuration import RunConfig
 from alma.evaluation import play_episodes
-from alma.policy import LearnedPolicy, transplant
+from alma.policy import LearnedPolicy, one_number_each, transplant
 from alma.rollout import Situation
 
 
@@ -102,6 +102,37 @@ def test_a_search_takes_what_the_critic_finds_best(one, situations):
 def test_whole_episodes_can_be_played(one, other):
     results = play_episodes(one.task, transplant(one, actors=other, allocator="search"), 16, parallel=16)
     assert (results.length <= 2).all()
+
+
+@pytest.mark.parametrize(
+    ("allocation", "last_action", "message"),
+    [
+        ([0, 2], None, r"an allocation must have numbers from -1 \(none\) to 1, not \[0, 2\]"),
+        ([0, -2], None, "an allocation must have numbers from -1"),
+        ([0, 1], [0, 99], r"last actions must have numbers from -1 \(none\) to"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(one, situations, allocation, last_action, message):
+    view = jax.tree.map(lambda leaf: leaf[0], situations.view)
+    given = (np.array(allocation), None if last_action is None else jnp.array(last_action))
+    with pytest.raises(ValueError, match=message):
+        one.act(view, *given)
+    with pytest.raises(ValueError, match=message):
+        one.values(view, *given)
+
+
+@pytest.mark.parametrize("given", [[0, 1, 0], [[0, 1]], 0])
+def test_numbers_are_one_for_each_agent(given):
+    """Users have no checks of types, which would find this in tests before the policy does."""
+    with pytest.raises(ValueError, match="an allocation must have one number for each of 2 agents, not the shape"):
+        one_number_each("an allocation", given, 2, 2)
+    assert one_number_each("an allocation", [0, 1], 2, 2).tolist() == [0, 1]
+
+
+def test_weights_are_saved_where_there_is_a_folder(one, tmp_path):
+    with pytest.raises(ValueError, match=r"there is no folder .*nowhere to save weights in"):
+        one.save(tmp_path / "nowhere" / "x.safetensors")
+    assert not any(tmp_path.iterdir())
 
 
 def test_coached_policies_play(situations):

@@ -11,8 +11,11 @@ class Linear:
     """From `start` to `end` in a straight line over so many environment steps, then constant."""
 
     start: float
+    """The value at the first step."""
     end: float
+    """The value at the last one, and ever after."""
     over: int
+    """Environment steps from start to end."""
 
     def __post_init__(self) -> None:
         if self.over < 1:
