@@ -104,10 +104,11 @@ class LineDisplay:
         solved = (
             f"solved {progress.evaluations[-1]['success_rate']:.1%}" if progress.evaluations else "not evaluated yet"
         )
-        losses = " ".join(f"{name} {value:.3g}" for name, value in progress.figures.items() if name.endswith("_loss"))
+        losses = [f"{name} {value:.3g}" for name, value in progress.figures.items() if name.endswith("_loss")]
+        rest = f", {' '.join(losses)}" if losses else ""
         self.say(
             f"{progress.step:,}/{progress.total:,} steps, {duration(progress.seconds)} trained, "
-            f"{duration(time_left(progress))} left, {progress.steps_per_second:,.0f}/s, {solved}, {losses}"
+            f"{duration(time_left(progress))} left, {progress.steps_per_second:,.0f}/s, {solved}{rest}"
         )
 
 

@@ -1,6 +1,7 @@
 """Where figures of a run go: JSON lines and TensorBoard, and Weights & Biases for those who have it."""
 
 import json
+import uuid
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -63,15 +64,25 @@ class TensorBoard:
         self.writer.close()
 
 
+def require_wandb() -> Any:
+    """The module of Weights & Biases, or a complaint that says how to get it."""
+    try:
+        import wandb
+    except ImportError:
+        raise ValueError("--wandb needs an extra: pip install 'alma-marl[wandb]'") from None
+    return wandb
+
+
 class Wandb:
-    """Weights & Biases, an extra. The run goes on under the same name when it is resumed."""
+    """Weights & Biases, an extra. A run that is resumed goes on as the same one; its folder remembers which."""
 
     def __init__(self, folder: Path, config: dict[str, Any]) -> None:
-        try:
-            import wandb
-        except ImportError:
-            raise ValueError("--wandb needs an extra: pip install 'alma-marl[wandb]'") from None
-        self.run = wandb.init(project="alma", name=folder.name, id=folder.name, resume="allow", config=config)
+        remembered = folder / "wandb.id"
+        if not remembered.exists():
+            remembered.write_text(uuid.uuid4().hex)
+        self.run = require_wandb().init(
+            project="alma", name=folder.name, id=remembered.read_text(), resume="allow", config=config
+        )
 
     def write(self, step: int, figures: dict[str, Any]) -> None:
         self.run.log({name: value for name, value in figures.items() if isinstance(value, int | float)}, step=step)

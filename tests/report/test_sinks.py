@@ -40,6 +40,26 @@ def test_tensorboard_takes_numbers(tmp_path):
     assert b"by_team_size" not in events
 
 
+class FakeWandb:
+    """Remembers how it was called."""
+
+    def __init__(self):
+        self.ids = []
+
+    def init(self, **given):
+        self.ids.append(given["id"])
+
+
+def test_a_resumed_run_is_the_same_one_on_weights_and_biases(tmp_path, monkeypatch):
+    fake = FakeWandb()
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    for folder in ("a/run", "a/run", "b/run"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        Wandb(tmp_path / folder, {})
+    first, again, other = fake.ids
+    assert first == again != other, "folders of the same name elsewhere are other runs"
+
+
 def test_weights_and_biases_is_an_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(ValueError, match=r"pip install 'alma-marl\[wandb\]'"):
