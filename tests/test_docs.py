@@ -1,4 +1,4 @@
-"""The code in the documentation runs."""
+"""The code in the documentation runs, and its numbers are those of the published tables."""
 
 import re
 from pathlib import Path
@@ -62,3 +62,32 @@ def test_the_task_of_ones_own_can_be_trained(name, method, monkeypatch):
     trainer = Trainer(named["Doors"](agents=4), options, method)
     _, figures = jax.eval_shape(trainer.update, jax.eval_shape(trainer.init, jax.random.key(0)))
     assert "actor_loss" in figures
+
+
+TABLES = sorted((ROOT / "results").glob("*/table.md"))
+WITH_INTERVAL = r"\d\.\d{3} \(\d\.\d{3} - \d\.\d{3}\)"
+
+
+def solved_cells(table: Path) -> list[str]:
+    """The column `solved` of all parts of a published table."""
+    rows = [
+        [cell.strip() for cell in line.split("|")] for line in table.read_text().splitlines() if line.startswith("|")
+    ]
+    column = rows[0].index("solved")
+    return [row[column] for row in rows if re.match(r"\d", row[column])]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.parent.name)
+def test_published_tables_are_in_the_results(table):
+    results = (ROOT / "docs" / "results.md").read_text().replace("**", "")
+    assert solved_cells(table), "nothing was found in the table"
+    assert [cell for cell in solved_cells(table) if cell not in results] == []
+    assert f"../results/{table.parent.name}/table.md" in results
+
+
+def test_what_the_readme_shows_was_published():
+    published = {cell for table in TABLES for cell in solved_cells(table)}
+    _, readme = (ROOT / "README.md").read_text().replace("**", "").split("## Results")
+    shown = re.findall(WITH_INTERVAL, readme)
+    assert len(shown) >= 10
+    assert [numbers for numbers in shown if numbers not in published] == []

@@ -25,7 +25,8 @@ class Reproduce:
     """
 
     figure: tyro.conf.Positional[str]
-    """`save-the-city`, `starcraft`, `spread`, `transplant`, `robustness`, `ablations`, or `all`."""
+    """`save-the-city`, `starcraft`, `spread`, `transplant`, `transplant-save-the-city`, `robustness`, `ablations`, or
+    `all`."""
     preset: Literal["fast", "paper", "tiny"] = "fast"
     """What runs are trained with."""
     seeds: str | None = None
@@ -50,7 +51,9 @@ class Reproduce:
 
     def run(self) -> None:
         check_jobs(self.jobs)
-        figures = find_figures(self.figure, self.methods, self.settings)
+        if self.out.exists() and not self.out.is_dir():
+            raise ValueError(f"{self.out} is a file: choose a folder with --out")
+        figures = self._figures()
         seeds = None if self.seeds is None else tuple(parse_seeds(self.seeds))
         budget = Budget(self.preset, seeds, self.steps)
         runs = plan(figures, budget, self.out)
@@ -73,6 +76,16 @@ class Reproduce:
             raise TrainingFailed("; ".join(failed))
         if not any(written):
             raise ValueError(f"nothing to show: none of the runs is finished in {self.out / 'runs'}")
+
+    def _figures(self) -> list[Figure]:
+        """Those that are asked for; of all of them, those that make sense with the preset."""
+        found = find_figures(self.figure, self.methods, self.settings)
+        sensible = [figure for figure in found if self.preset in figure.presets]
+        if self.figure != "all" or not sensible:
+            return found
+        for name in [figure.name for figure in found if figure not in sensible]:
+            notes.print(f"{name} makes no sense with preset {self.preset}, and is left out")
+        return sensible
 
     def _write(self, figure: Figure, budget: Budget) -> bool:
         """Play what is trained, and write the figure; what is there is left alone if there is nothing to show."""

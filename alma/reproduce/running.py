@@ -166,6 +166,7 @@ def train_all(runs: list[PlannedRun], jobs: int, console: Console) -> list[str]:
                         failed.append(f"{run.name}: {_last_words(run)}")
                     overview.end(run)
                 if asked_to_stop():
+                    console.print(f"stopping: {len(working)} runs save where they are")
                     words = ["stopped; everything is saved: the same command goes on from here", *failed]
                     raise Interrupted("; failed: ".join(words))
                 overview.show(list(working))

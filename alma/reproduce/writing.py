@@ -31,13 +31,15 @@ def write_figure(
     write_json(folder / "summary.json", summary)
     write_json(folder / "marl_eval.json", marl_eval(figure, scores, curves))
     write_csv(folder / "scores.csv", [score_record(score) for score in scores])
-    write_csv(folder / "curves.csv", [curve_record(point) for point in curves])
+    if curves:
+        write_csv(folder / "curves.csv", [curve_record(point) for point in curves])
     with written_at_once(folder / "table.md") as unfinished:
         unfinished.write_text(table(figure, rows, summary))
-    for old in picture_files(folder):  # of other numbers than these
+    stale = [*picture_files(folder), *([] if curves else [folder / "curves.csv"])]
+    for old in stale:  # of other numbers than these
         old.unlink(missing_ok=True)
     drawn = draw(figure, rows, curves, folder) if plots and scores else []
-    names = ("summary.json", "marl_eval.json", "scores.csv", "curves.csv", "table.md")
+    names = ("summary.json", "marl_eval.json", "scores.csv", *(["curves.csv"] if curves else []), "table.md")
     return [*(folder / name for name in names), *drawn]
 
 
@@ -117,7 +119,8 @@ def marl_eval(figure: Figure, scores: list[Score], curves: list[CurvePoint]) -> 
     """The layout of marl-eval: environment, task, algorithm, run, step, metrics.
 
     It takes algorithms that all have the same runs in all tasks of an environment. A setting is therefore an
-    environment of its own, and what was not run with all seeds, or not on all tasks, of the reference is left out.
+    environment of its own; seeds that the reference does not have on all tasks are left out, and so is what was not
+    run with all the others, or not on all tasks.
     """
     data: dict[str, Any] = {}
     for environment in dict.fromkeys(score.play.arm.setting.name for score in scores):
@@ -125,9 +128,12 @@ def marl_eval(figure: Figure, scores: list[Score], curves: list[CurvePoint]) -> 
         for score in scores:
             if score.play.arm.setting.name == environment:
                 found.setdefault(score.play.label, {})[marl_eval_task(score.play), score.seed] = score
-        needed = found.get(figure.reference, {}).keys()
+        there = found.get(figure.reference, {}).keys()
+        tasks, seeds = dict.fromkeys(task for task, _ in there), dict.fromkeys(seed for _, seed in there)
+        seeds_of_all = [seed for seed in seeds if all((task, seed) in there for task in tasks)]
+        needed = [(task, seed) for task in tasks for seed in seeds_of_all]
         for label, runs in found.items():
-            for task, seed in needed if needed <= runs.keys() else ():
+            for task, seed in needed if all(pair in runs for pair in needed) else ():
                 score = runs[task, seed]
                 points = [point for point in curves if (point.play, point.seed) == (score.play, seed)]
                 algorithms = data.setdefault(environment, {}).setdefault(task, {})

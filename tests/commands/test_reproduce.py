@@ -60,6 +60,21 @@ def test_figures_are_written_before_failures_are_told(monkeypatch, published):
     assert (published / "starcraft" / "table.md").exists()
 
 
+def test_of_all_figures_those_that_fit_the_preset_are_shown(capsys, tmp_path):
+    run("reproduce", "all", "--preset", "paper", "--seeds", "0", "--dry-run", "--out", tmp_path)
+    printed = capsys.readouterr()
+    assert "ablations makes no sense with preset paper, and is left out" in printed.err.replace("\n", " ")
+    assert "save-the-city_alma_paper_0" in printed.out
+    with pytest.raises(SystemExit, match="ablations"):
+        run("reproduce", "ablations", "--preset", "paper", "--dry-run", "--out", tmp_path)
+
+
+def test_figures_are_not_written_into_files(tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(SystemExit, match="mine is a file: choose a folder with --out"):
+        run("reproduce", "spread", "--dry-run", "--out", tmp_path / "mine")
+
+
 def test_figures_are_left_alone_where_there_is_nothing_to_show(capsys, tmp_path):
     (tmp_path / "spread").mkdir()
     (tmp_path / "spread" / "figure.png").write_text("of earlier")

@@ -27,6 +27,12 @@ def test_figures_share_the_runs_that_they_have_in_common():
     usual = Arm(SZ_DISADVANTAGE, "alma", "ALMA").run_name("fast", 0)
     for name in ("starcraft", "spread", "transplant", "robustness"):
         assert usual in {arm.run_name("fast", 0) for arm in FIGURES[name].arms}
+    cities = [
+        {arm.run_name("fast", 4) for arm in FIGURES[name].arms}
+        for name in ("save-the-city", "transplant-save-the-city")
+    ]
+    assert cities[1] < cities[0]
+    assert FIGURES["save-the-city"].seeds == FIGURES["transplant-save-the-city"].seeds
 
 
 def test_options_are_changed_by_their_path():

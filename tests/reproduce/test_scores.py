@@ -222,6 +222,19 @@ def test_marl_eval_gets_the_same_runs_of_all_algorithms():
     }
 
 
+def test_marl_eval_gets_the_seeds_that_all_points_have():
+    swept = [
+        replace(made_up("ALMA", seed, 0.6), play=replace(FIGURE.plays[0], panel="limit", at=at))
+        for at, seeds in ((0.5, (0, 1)), (1.0, (0,)))
+        for seed in seeds
+    ]
+    tasks = marl_eval(FIGURE, swept, [])[DOORS.name]
+    assert {task: list(found["ALMA"]) for task, found in tasks.items()} == {
+        "doors: limit 0.5": ["seed_0"],
+        "doors: limit 1": ["seed_0"],
+    }
+
+
 def test_points_of_a_sweep_are_tasks_of_marl_eval():
     swept = [replace(made_up("ALMA", 0, 0.6), play=replace(FIGURE.plays[0], panel="limit", at=at)) for at in (0.5, 1.0)]
     unswept = made_up("heuristic", 0, 0.5)
