@@ -56,7 +56,7 @@ def summary_of(
         "episodes": EPISODES,
         "compared_with": figure.reference,
         "runs": len(runs),
-        "training_hours": round(sum(runs.values()) / 60, 2),
+        "training_hours": round(sum(runs.values()) / 60, 3),
         "missing": missing(figure, budget, scores),
         "versions": [found for i, found in enumerate(trained_with) if found not in trained_with[:i]],
         "rows": [row.record for row in rows],
