@@ -14,7 +14,7 @@ from alma.commands.lists import Methods, Tasks
 from alma.commands.play import Play
 from alma.commands.reproduce import Reproduce
 from alma.commands.showing import notes
-from alma.commands.train import Train, preset_of
+from alma.commands.train import Train, check_resumed, preset_of
 from alma.commands.watch import Watch
 from alma.run import Interrupted
 
@@ -40,6 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     runtime.collect_garbage_seldom()
     try:
+        check_resumed(arguments)
         command = tyro.cli(
             commands(arguments),
             prog="alma",
@@ -56,4 +57,6 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"alma: {error}")
     except Interrupted as stopped:
         notes.print(str(stopped))
+        sys.exit(130)
+    except KeyboardInterrupt:
         sys.exit(130)

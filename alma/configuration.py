@@ -62,7 +62,8 @@ def to_json(config: RunConfig) -> dict[str, Any]:
 
 def from_json(data: dict[str, Any]) -> RunConfig:
     """The configuration that `to_json` wrote."""
-    return _build(RunConfig, {name: value for name, value in data.items() if name != "versions"})
+    data = {name: value for name, value in data.items() if name != "versions"} if isinstance(data, dict) else data
+    return _build(RunConfig, data)
 
 
 def versions() -> dict[str, str]:
@@ -89,6 +90,8 @@ def _build(kind: Any, data: Any) -> Any:
     if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
         return data
     hints = typing.get_type_hints(kind)
+    if not isinstance(data, dict):
+        raise TypeError(f"{getattr(kind, '__name__', kind)} is not {data!r}")
     names = {field.name for field in dataclasses.fields(kind)}
     if unknown := sorted(set(data) - names):
         raise ValueError(f"{getattr(kind, '__name__', kind)} has no {', '.join(unknown)}: written by another version?")

@@ -120,7 +120,8 @@ class LearnedPolicy:
         allocator = self.trainer.allocator
         if not isinstance(allocator, LearnedAllocator):
             raise ValueError(f"the method {self.config.method!r} has no critic of allocations")
-        situation = self._situation(view, previous, None)
+        spec, situation = self.task.spec, self._situation(view, previous, None)
+        check_numbers("allocations", jnp.asarray(allocations), spec.agents, spec.subtasks, axes=2)
         return _allocation_values(allocator, self.params["allocator"], situation, jnp.asarray(allocations))
 
     def save(self, path: str | Path) -> Path:
@@ -158,11 +159,18 @@ def one_number_each(what: str, given: Any, agents: int, below: int) -> Int[Array
     if given is None:
         return jnp.full(agents, NOBODY, jnp.int32)
     numbers = jnp.asarray(given)
-    if numbers.shape != (agents,):
+    check_numbers(what, numbers, agents, below, axes=1)
+    return numbers
+
+
+def check_numbers(what: str, numbers: Array, agents: int, below: int, axes: int) -> None:
+    """Complain about what is not one number for every agent, along the last of so many axes."""
+    if not jnp.issubdtype(numbers.dtype, jnp.integer):
+        raise ValueError(f"{what} must have whole numbers, not {numbers.dtype}")
+    if numbers.ndim != axes or numbers.shape[-1] != agents:
         raise ValueError(f"{what} must have one number for each of {agents} agents, not the shape {numbers.shape}")
     if not isinstance(numbers, jax.core.Tracer) and not jnp.all((numbers >= NOBODY) & (numbers < below)):
         raise ValueError(f"{what} must have numbers from {NOBODY} (none) to {below - 1}, not {numbers.tolist()}")
-    return numbers
 
 
 @partial(jax.jit, static_argnums=0)

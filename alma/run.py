@@ -104,7 +104,7 @@ class RunFolder:
             raise ValueError(f"{self.path} is no run folder: it has no config.json")
         try:
             return from_json(read_json(self.config))
-        except TypeError as error:
+        except (AttributeError, TypeError) as error:  # alma did not write that
             raise ValueError(f"{self.config} cannot be read: {error}") from None
 
     @contextmanager
@@ -173,7 +173,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON file; complaints name it."""
     try:
         return json.loads(path.read_text())
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 

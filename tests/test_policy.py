@@ -10,7 +10,7 @@ from doors import SMALL, Doors
 
 from alma.configuration import RunConfig
 from alma.evaluation import play_episodes
-from alma.policy import LearnedPolicy, one_number_each, transplant
+from alma.policy import LearnedPolicy, check_numbers, one_number_each, transplant
 from alma.rollout import Situation
 
 
@@ -127,6 +127,16 @@ def test_numbers_are_one_for_each_agent(given):
     with pytest.raises(ValueError, match="an allocation must have one number for each of 2 agents, not the shape"):
         one_number_each("an allocation", given, 2, 2)
     assert one_number_each("an allocation", [0, 1], 2, 2).tolist() == [0, 1]
+
+
+def test_allocations_to_value_must_mean_something(one, situations):
+    view = jax.tree.map(lambda leaf: leaf[0], situations.view)
+    with pytest.raises(ValueError, match=r"allocations must have numbers from -1 \(none\) to 1, not \[\[9, 9\]\]"):
+        one.allocation_values(view, np.array([[9, 9]]))
+    with pytest.raises(ValueError, match="an allocation must have whole numbers, not float32"):
+        one_number_each("an allocation", [0.5, 0.5], 2, 2)
+    with pytest.raises(ValueError, match="one number for each of 2 agents"):
+        check_numbers("allocations", jnp.zeros((3, 1), int), 2, 2, axes=2)
 
 
 def test_weights_are_saved_where_there_is_a_folder(one, tmp_path):

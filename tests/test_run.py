@@ -305,9 +305,10 @@ def test_force_does_not_delete_what_is_no_run(tmp_path):
 def test_a_folder_without_a_run_cannot_be_resumed(tmp_path):
     with pytest.raises(ValueError, match="is no run folder"):
         RunFolder(tmp_path).read_config()
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ValueError, match="cannot be read"):
-        RunFolder(tmp_path).read_config()
+    for content in (b"{", b"[]", b'{"task": 5}', b'{"task": "doors", "seed": "zero"}', b"\xff\xfe"):
+        (tmp_path / "config.json").write_bytes(content)
+        with pytest.raises(ValueError, match=r"config\.json cannot be read"):
+            RunFolder(tmp_path).read_config()
 
 
 def test_configurations_survive_json():

@@ -53,6 +53,7 @@ class BenchTrain:
     actors: Literal["aqmix", "refil"] | None = None
     """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
     preset: Literal["fast", "long", "paper", "tiny"] = "fast"
+    """What to train with."""
     json: bool = False
     """Print one JSON object instead of a table."""
 

@@ -81,10 +81,7 @@ class Train:
     def _resume(self, path: Path) -> None:
         given = replace(self, resume=None, quiet=False, wandb=False, options=FAST)
         if given != Train() or replace(KEPT, steps=self.options.steps) != self.options:
-            raise ValueError(
-                "a resumed run keeps its configuration: give only --steps with --resume, to go on for longer "
-                "(and --quiet or --wandb)"
-            )
+            raise ValueError(RESUMED)
         folder = RunFolder(path)
         config = folder.read_config()
         if self.options.steps != KEPT.steps:
@@ -100,8 +97,21 @@ class Train:
         console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
 
 
+RESUMED = (
+    "a resumed run keeps its configuration: give only --steps with --resume, to go on for longer "
+    "(and --quiet or --wandb)"
+)
+WITH_RESUME = {"--resume", "--steps", "--quiet", "--no-quiet", "--wandb", "--no-wandb", "--help"}
+
 SWITCHES = ("--force", "--quiet", "--wandb")
 """Flags without a value: what follows them may be the task."""
+
+
+def check_resumed(arguments: list[str]) -> None:
+    """Complain about flags that a resumed run cannot follow, also where they say what a preset has anyway."""
+    flags = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
+    if arguments[:1] == ["train"] and "--resume" in flags and not flags <= WITH_RESUME:
+        raise ValueError(RESUMED)
 
 
 def preset_of(arguments: list[str]) -> TrainingOptions:

@@ -60,12 +60,21 @@ def test_flags_start_from_the_preset_of_the_task(arguments, expected):
 def test_a_run_may_go_on_for_any_number_of_steps(monkeypatch, tmp_path):
     """Also for as many as the preset has, and in a folder that is called like a task."""
     asked = []
-    monkeypatch.setattr(train, "extend", lambda folder, config, steps: asked.append((folder.path.name, steps)))
+    monkeypatch.setattr(train, "extend", lambda folder, config, steps, warn: asked.append((folder.path.name, steps)))
     monkeypatch.setattr(RunFolder, "read_config", lambda folder: None)
     monkeypatch.setattr(Train, "_train", lambda *_: None)
     run("train", "--resume", tmp_path / "starcraft", "--steps", FAST.steps)
     run("train", "--resume", tmp_path / "starcraft", "--quiet")
     assert asked == [("starcraft", FAST.steps)]
+
+
+@pytest.mark.parametrize(
+    "flag", [("--actors.gamma", FAST.actors.gamma), ("--seed", 0), ("--preset=fast",), ("--method", "alma")]
+)
+def test_a_resumed_run_takes_no_other_flags(flag, tmp_path):
+    """Not even those that say what a preset has anyway: the run may have been given something else."""
+    with pytest.raises(SystemExit, match="a resumed run keeps its configuration"):
+        run("train", "--resume", tmp_path, *flag)
 
 
 def test_help_shows_every_hyperparameter(capsys):

@@ -127,6 +127,34 @@ def test_targets_by_hand(learned):
     assert batch.counts.tolist() == [[1, 1, 0]] * 2, "nobody is in the third"
 
 
+def test_steps_that_were_cut_off_do_not_count(learned):
+    """The second row ran out of time at its first step: what came after it is not in replay."""
+    networks, params, target_params = learned
+    view = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (2, 2, *leaf.shape)), random_view())
+    rows = Step(
+        state=view,
+        allocation=jnp.broadcast_to(ALLOCATION, (2, 2, AGENTS)),
+        last_action=jnp.ones((2, 2, AGENTS), int),
+        action=jnp.zeros((2, 2, AGENTS), int),
+        rewards=jnp.ones((2, 2, 3)),
+        terminated=jnp.zeros((2, 2), bool),
+        truncated=jnp.asarray([[False, True], [False, False]]),
+        since_decision=jnp.zeros((2, 2), int),
+    )
+    batch = actor_batch(
+        params,
+        target_params,
+        networks,
+        lambda view: view,
+        jax.random.key(0),
+        rows,
+        rows.state,
+        gamma=GAMMA,
+        reward_scale=1.0,
+    )
+    assert batch.counts.tolist() == [[1, 1, 0], [0, 0, 0]]
+
+
 def test_the_loss_is_the_mean_square_of_errors_that_count(learned):
     networks, params, _ = learned
     sight = networks.look(jax.random.key(0), random_view(), ALLOCATION)

@@ -54,8 +54,16 @@ def test_the_joint_best_is_everybodys_own_best(mix):
 
 def test_a_subtask_is_mixed_from_its_own_entities_alone(mix):
     """Run on subtask 0 alone; means are over all agent slots, so an empty slot stands in for the agent elsewhere."""
-    alone = select_entities(VIEW, [0, 1, 2], [3, 6])
-    np.testing.assert_allclose(mix(view=alone)[0], mix()[0], atol=1e-5)
+    alone = without(select_entities(VIEW, [0, 1, 2], [3, 6]), 1)
+    emptied = replace(alone, entities=alone.entities.at[1].set(0), relations=alone.relations.at[1].set(0))
+    values = mix(UTILITIES.at[1].set(0), emptied, ALLOCATION.at[1].set(-1))
+    np.testing.assert_allclose(values[0], mix()[0], atol=1e-5)
+
+
+def test_what_is_outside_a_subtask_does_not_matter_to_its_value(mix):
+    outside = jnp.asarray([1, 4, 5])
+    changed = replace(VIEW, entities=VIEW.entities.at[outside].add(3.0), relations=VIEW.relations.at[1].add(3.0))
+    np.testing.assert_allclose(mix(UTILITIES.at[1].add(3.0), changed)[[0, 2]], mix()[[0, 2]], atol=1e-5)
 
 
 def test_permuting_agents_changes_nothing(mix):
