@@ -6,6 +6,8 @@ from subprocess import PIPE, Popen
 import pytest
 from commandline import run
 
+from alma import cli
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -46,6 +48,16 @@ def test_mistakes_are_told_in_one_line(arguments, message):
     assert str(error.value).startswith("alma: ")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_ctrl_c_is_no_crash(monkeypatch):
+    def interrupted(command):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.Tasks, "run", interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        run("tasks")
+    assert stopped.value.code == 130
 
 
 SAYS_ONE_THING = "from alma import cli; cli.Tasks.run = lambda tasks: print('something'); cli.main(['tasks'])"

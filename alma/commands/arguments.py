@@ -17,7 +17,7 @@ from alma.task import Task
 class TaskChoice:
     """Which task, and what is different about it."""
 
-    task: tyro.conf.Positional[str]
+    task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
     """Name of the task; `alma tasks` lists them."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
@@ -30,7 +30,7 @@ class TaskChoice:
 class LearnedChoice:
     """What a run has learned, and what is different about playing it."""
 
-    policy: tyro.conf.Positional[str] = DEFAULT
+    policy: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[POLICY]")] = DEFAULT
     """A run folder, weights (.safetensors), or `pretrained:NAME`: weights that come with alma."""
     seed: int = 1_000_000
     """Where randomness starts."""

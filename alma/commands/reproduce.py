@@ -24,7 +24,7 @@ class Reproduce:
     Runs that are finished are kept, and those that were interrupted go on: stop it and call it again as you like.
     """
 
-    figure: tyro.conf.Positional[str]
+    figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE")]
     """`save-the-city`, `starcraft`, `spread`, `transplant`, `transplant-save-the-city`, `robustness`, `ablations`, or
     `all`."""
     preset: Literal["fast", "paper", "tiny"] = "fast"

@@ -23,7 +23,7 @@ KEPT = replace(FAST, steps=1)
 class Train:
     """Train a method on a task, into a folder of its own."""
 
-    task: tyro.conf.Positional[str | None] = None
+    task: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[TASK]")] = None
     """Name of the task; `alma tasks` lists them. Not needed with --resume."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
