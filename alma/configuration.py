@@ -62,8 +62,7 @@ def to_json(config: RunConfig) -> dict[str, Any]:
 
 def from_json(data: dict[str, Any]) -> RunConfig:
     """The configuration that `to_json` wrote."""
-    data = {name: value for name, value in data.items() if name != "versions"} if isinstance(data, dict) else data
-    return _build(RunConfig, data)
+    return _build(RunConfig, {name: value for name, value in data.items() if name != "versions"})
 
 
 def versions() -> dict[str, str]:
@@ -87,11 +86,11 @@ def _commit() -> dict[str, str]:
 
 def _build(kind: Any, data: Any) -> Any:
     """Dataclasses from dictionaries, all the way down."""
+    if kind in (str, int, float, bool) and not isinstance(data, (int, float) if kind is float else kind):
+        raise TypeError(f"{data!r} is no {kind.__name__}")
     if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
         return data
     hints = typing.get_type_hints(kind)
-    if not isinstance(data, dict):
-        raise TypeError(f"{getattr(kind, '__name__', kind)} is not {data!r}")
     names = {field.name for field in dataclasses.fields(kind)}
     if unknown := sorted(set(data) - names):
         raise ValueError(f"{getattr(kind, '__name__', kind)} has no {', '.join(unknown)}: written by another version?")

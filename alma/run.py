@@ -104,7 +104,7 @@ class RunFolder:
             raise ValueError(f"{self.path} is no run folder: it has no config.json")
         try:
             return from_json(read_json(self.config))
-        except (AttributeError, TypeError) as error:  # alma did not write that
+        except TypeError as error:
             raise ValueError(f"{self.config} cannot be read: {error}") from None
 
     @contextmanager
@@ -172,9 +172,12 @@ class RunFolder:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON file; complaints name it."""
     try:
-        return json.loads(path.read_text())
+        data = json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{path} cannot be read: it holds no object")
+    return data
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

@@ -79,8 +79,7 @@ class Train:
         return self.out.with_name(f"{self.out.name}-{config.seed}") if several else self.out
 
     def _resume(self, path: Path) -> None:
-        given = replace(self, resume=None, quiet=False, wandb=False, options=FAST)
-        if given != Train() or replace(KEPT, steps=self.options.steps) != self.options:
+        if self.task is not None:
             raise ValueError(RESUMED)
         folder = RunFolder(path)
         config = folder.read_config()
@@ -102,6 +101,7 @@ RESUMED = (
     "(and --quiet or --wandb)"
 )
 WITH_RESUME = {"--resume", "--steps", "--quiet", "--no-quiet", "--wandb", "--no-wandb", "--help"}
+"""All that may be given."""
 
 SWITCHES = ("--force", "--quiet", "--wandb")
 """Flags without a value: what follows them may be the task."""
