@@ -158,6 +158,22 @@ _BATTLES = tuple(
 )
 _ALMA, _MATCHING, _DYNAMIC, _FLAT = arms_of(SZ_DISADVANTAGE, "alma", "heuristic:matching", "heuristic:dynamic", "flat")
 
+
+def with_steps(arms: tuple[Arm, ...], steps: Mapping[str, int]) -> tuple[Arm, ...]:
+    """Some methods with a number of steps of their own."""
+    return tuple(replace(arm, changes={"steps": steps[arm.method]}) if arm.method in steps else arm for arm in arms)
+
+
+_CITY_MINUTES = with_steps(
+    arms_of(SAVE_THE_CITY, "alma", "heuristic", "alma-no-mask", "flat", "copa"),
+    {"heuristic": 8_000_000, "flat": 6_000_000},
+)
+_BATTLE_MINUTES = with_steps(
+    arms_of(SZ_DISADVANTAGE, "alma", "heuristic:matching", "heuristic:dynamic", "flat", "copa"),
+    {"heuristic:matching": 6_000_000, "heuristic:dynamic": 6_000_000, "flat": 6_000_000},
+)
+"""What learns with less work for a step has more steps here: so that no method is trained for fewer minutes than ALMA."""
+
 SPREADS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 PERIODS = (1, 3, 6, 12)
@@ -242,6 +258,22 @@ FIGURES = {
     for figure in (
         Figure("save-the-city", "SaveTheCity", "curves", plays_of(_CITY), seeds=5),
         Figure("starcraft", "StarCraft base defence", "curves", plays_of(_BATTLES), seeds=2),
+        Figure(
+            "save-the-city-minutes",
+            "SaveTheCity, at equal minutes",
+            "curves",
+            plays_of(_CITY_MINUTES),
+            seeds=5,
+            presets=("fast",),
+        ),
+        Figure(
+            "starcraft-minutes",
+            "StarCraft base defence, at equal minutes",
+            "curves",
+            plays_of(_BATTLE_MINUTES),
+            seeds=2,
+            presets=("fast",),
+        ),
         Figure(
             "spread",
             "Armies nearer to each other than in training",
