@@ -25,8 +25,8 @@ class Reproduce:
     """
 
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE")]
-    """`save-the-city`, `starcraft`, `spread`, `transplant`, `transplant-save-the-city`, `robustness`, `ablations`, or
-    `all`."""
+    """`save-the-city`, `starcraft`, `save-the-city-minutes`, `starcraft-minutes`, `spread`, `transplant`,
+    `transplant-save-the-city`, `robustness`, `ablations`, or `all`."""
     preset: Literal["fast", "paper", "tiny"] = "fast"
     """What runs are trained with."""
     seeds: str | None = None
@@ -78,14 +78,14 @@ class Reproduce:
             raise ValueError(f"nothing to show: none of the runs is finished in {self.out / 'runs'}")
 
     def _figures(self) -> list[Figure]:
-        """Those that are asked for; of all of them, those that make sense with the preset."""
+        """Those that are asked for; of all of them, those that make sense with the preset and the steps."""
         found = find_figures(self.figure, self.methods, self.settings)
-        sensible = [figure for figure in found if self.preset in figure.presets]
-        if self.figure != "all" or not sensible:
+        misfits = {figure.name: figure.misfit(self.preset, self.steps) for figure in found}
+        if self.figure != "all" or all(misfits.values()):
             return found
-        for name in [figure.name for figure in found if figure not in sensible]:
-            notes.print(f"{name} makes no sense with preset {self.preset}, and is left out")
-        return sensible
+        for misfit in filter(None, misfits.values()):
+            notes.print(f"left out: {misfit}", soft_wrap=True)
+        return [figure for figure in found if not misfits[figure.name]]
 
     def _write(self, figure: Figure, budget: Budget) -> bool:
         """Play what is trained, and write the figure; what is there is left alone if there is nothing to show."""

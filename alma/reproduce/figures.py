@@ -100,6 +100,8 @@ class Figure:
     axis: str = ""
     """What a sweep goes over; its panels say so if not given."""
     logarithmic: bool = False
+    over: Literal["steps", "minutes"] = "steps"
+    """Of training: what learning curves go over."""
     reference: str = "ALMA"
     """The label that others are compared with."""
     presets: tuple[str, ...] = tuple(PRESETS)
@@ -111,6 +113,14 @@ class Figure:
         allocators = [play.allocator for play in self.plays if isinstance(play.allocator, Arm)]
         needed = {arm.run_name("", 0): arm for arm in [play.arm for play in self.plays] + allocators}
         return tuple(needed.values())
+
+    def misfit(self, preset_name: str, steps: int | None) -> str:
+        """Why it makes no sense with a preset, or with a number of steps for all runs; nothing where it does."""
+        if preset_name not in self.presets:
+            return f"{self.name} makes no sense with preset {preset_name}: choose {' or '.join(self.presets)}"
+        if steps is not None and any("steps" in arm.changes for arm in self.arms):
+            return f"{self.name} gives methods steps of their own: leave out --steps"
+        return ""
 
     def only(self, methods: tuple[str, ...], settings: tuple[str, ...]) -> "Figure":
         """The part with these methods and settings; everything where none are named."""
@@ -172,7 +182,8 @@ _BATTLE_MINUTES = with_steps(
     arms_of(SZ_DISADVANTAGE, "alma", "heuristic:matching", "heuristic:dynamic", "flat", "copa"),
     {"heuristic:matching": 6_000_000, "heuristic:dynamic": 6_000_000, "flat": 6_000_000},
 )
-"""What learns with less work for a step has more steps here: so that no method is trained for fewer minutes than ALMA."""
+"""What learns with less work for a step has more steps here, so that no method is trained for fewer minutes than ALMA
+on the same machine."""
 
 SPREADS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -264,6 +275,7 @@ FIGURES = {
             "curves",
             plays_of(_CITY_MINUTES),
             seeds=5,
+            over="minutes",
             presets=("fast",),
         ),
         Figure(
@@ -272,6 +284,7 @@ FIGURES = {
             "curves",
             plays_of(_BATTLE_MINUTES),
             seeds=2,
+            over="minutes",
             presets=("fast",),
         ),
         Figure(

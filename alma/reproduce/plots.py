@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, Literal
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def draw(figure: Figure, rows: list[Row], curves: list[CurvePoint], folder: Path
                 points = [point for point in curves if point.play.panel == panel]
                 pair = axes[2 * number : 2 * number + 2]
                 for axis, (measure, name) in zip(pair, MEASURES.items(), strict=True):
-                    draw_curves(axis, points, measure)
+                    draw_curves(axis, points, measure, figure.over)
                     axis.set(title=title, ylabel=name)
                 pair[0].set_ylim(-0.02, 1.02)
             elif figure.kind == "sweep":
@@ -111,17 +112,18 @@ MEASURES = {"success_rate": "solved", "mean_return": "return"}
 """What learning curves show."""
 
 
-def draw_curves(axis: Any, points: list[CurvePoint], measure: str) -> None:
-    """Over environment steps: the mean over seeds, and its interval."""
+def draw_curves(axis: Any, points: list[CurvePoint], measure: str, over: Literal["steps", "minutes"]) -> None:
+    """Over environment steps, or over the minutes that they took: the mean over seeds, and its interval."""
     for label in dict.fromkeys(point.play.label for point in points):
-        found = curve_of([point for point in points if point.play.label == label], measure)
-        steps = np.array(list(found)) / 1e6
+        mine = [point for point in points if point.play.label == label]
+        found = curve_of(mine, measure)
+        at = np.array([step / 1e6 for step in found] if over == "steps" else minutes_at(mine, list(found)))
         values = np.array([estimate.value for estimate in found.values()])
         down, up = bars_of(list(found.values()))
         style = {"color": COLOURS.get(label, OTHER), "marker": MARKERS.get(label, "o")}
-        axis.plot(steps, values, markevery=max(1, len(steps) // 8), markersize=4, label=label, **style)
-        axis.fill_between(steps, values - down, values + up, color=style["color"], alpha=0.15, linewidth=0)
-    axis.set_xlabel("environment steps, millions")
+        axis.plot(at, values, markevery=max(1, len(at) // 8), markersize=4, label=label, **style)
+        axis.fill_between(at, values - down, values + up, color=style["color"], alpha=0.15, linewidth=0)
+    axis.set_xlabel("environment steps, millions" if over == "steps" else "minutes of training, one core")
 
 
 def curve_of(points: list[CurvePoint], measure: str) -> dict[int, Estimate]:
@@ -131,6 +133,11 @@ def curve_of(points: list[CurvePoint], measure: str) -> dict[int, Estimate]:
         steps.setdefault(point.step, []).append(point.summary[measure])
     seeds = len({point.seed for point in points})
     return {step: mean(np.array(found)) for step, found in sorted(steps.items()) if len(found) == seeds}
+
+
+def minutes_at(points: list[CurvePoint], steps: list[int]) -> list[float]:
+    """What it took to get there, in the mean over seeds."""
+    return [fmean(point.minutes for point in points if point.step == step) for step in steps]
 
 
 def draw_sweep(axis: Any, figure: Figure, rows: list[Row]) -> None:

@@ -119,8 +119,8 @@ def plan(figures: Iterable[Figure], budget: Budget, out: Path) -> list[PlannedRu
     """The runs that figures need, each once. First seeds come first: so that what is there is there for all methods."""
     found: dict[str, tuple[int, PlannedRun]] = {}
     for figure in figures:
-        if budget.preset not in figure.presets:
-            raise ValueError(f"{figure.name} makes no sense with preset {budget.preset}: choose fast")
+        if misfit := figure.misfit(budget.preset, budget.steps):
+            raise ValueError(misfit)
         for arm in figure.arms:
             for seed in budget.seeds_of(figure, arm):
                 name = arm.run_name(budget.preset, seed)

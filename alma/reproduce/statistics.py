@@ -1,13 +1,15 @@
 """How sure one can be of a result: intervals over seeds and episodes, and comparisons of methods."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 RESAMPLES = 5_000
+BATCH = 500
+"""Resamples at a time: what bounds memory."""
 LEVEL = 0.95
 
 
@@ -39,60 +41,61 @@ def interquartile_mean(scores: Float[np.ndarray, "... N"]) -> Float[np.ndarray, 
     return np.asarray(ordered @ (weights / weights.sum()))
 
 
+def improvement(ours: Float[np.ndarray, "... S"], theirs: Float[np.ndarray, "... T"]) -> Float[np.ndarray, "..."]:
+    """The share of all pairs in which ours is above theirs; a tie counts half."""
+    a, b = ours[..., :, None], theirs[..., None, :]
+    return np.asarray(np.mean((a > b) + 0.5 * (a == b), axis=(-2, -1)))
+
+
 def mean(scores: Float[np.ndarray, "N"]) -> Estimate:
-    """The mean over seeds, with a percentile bootstrap interval over seeds."""
-    value = float(np.mean(scores))
-    if len(scores) < 2:
-        return Estimate(value)
-    # The plain percentile method: the corrected ones are undefined where all seeds agree.
-    found = scipy.stats.bootstrap(
-        (scores,), np.mean, n_resamples=RESAMPLES, confidence_level=LEVEL, method="percentile", rng=0
-    ).confidence_interval
-    low, high = sorted((float(found.low), float(found.high)))  # they may be rounded past each other where seeds agree
-    return Estimate(value, low, high)
+    """The mean over seeds, with an interval over seeds."""
+    return _estimate(lambda seeds: scores[seeds].mean(axis=-1), len(scores))
 
 
 def final_score(successes: Bool[np.ndarray, "S E"]) -> Estimate:
     """The interquartile mean over seeds of success rates, from what every seed made of the same episodes."""
-    value = float(interquartile_mean(successes.mean(axis=1)))
-    if len(successes) < 2:
-        return Estimate(value)
-    resampled = Resampling(successes.shape[1])
-    return _interval(value, interquartile_mean(resampled.rates(successes)))
+    return _estimate(lambda seeds, episodes: interquartile_mean(_rates(successes, seeds, episodes)), *successes.shape)
 
 
 def probability_of_improvement(ours: Bool[np.ndarray, "S E"], theirs: Bool[np.ndarray, "T E"]) -> Estimate:
     """How likely a run of ours, with any seed, does better than one of theirs; a tie counts half."""
 
-    def share(ours: Float[np.ndarray, "... S"], theirs: Float[np.ndarray, "... T"]) -> Float[np.ndarray, "..."]:
-        a, b = ours[..., :, None], theirs[..., None, :]
-        return np.asarray(np.mean((a > b) + 0.5 * (a == b), axis=(-2, -1)))
+    def share(
+        seeds: Int[np.ndarray, "... S"], their_seeds: Int[np.ndarray, "... T"], episodes: Int[np.ndarray, "... E"]
+    ) -> Float[np.ndarray, "..."]:
+        return improvement(_rates(ours, seeds, episodes), _rates(theirs, their_seeds, episodes))
 
-    value = float(share(ours.mean(axis=1), theirs.mean(axis=1)))
-    if min(len(ours), len(theirs)) < 2:
-        return Estimate(value)
-    resampled = Resampling(ours.shape[1])
-    return _interval(value, share(resampled.rates(ours), resampled.rates(theirs)))
+    return _estimate(share, len(ours), *theirs.shape)
 
 
-class Resampling:
-    """A bootstrap over two things at once: seeds, and the episodes that all of them played.
+def _rates(
+    successes: Bool[np.ndarray, "S E"], seeds: Int[np.ndarray, "... A"], episodes: Int[np.ndarray, "... B"]
+) -> Float[np.ndarray, "... A"]:
+    """Success rates of drawn seeds in drawn episodes."""
+    return successes[seeds[..., :, None], episodes[..., None, :]].mean(axis=-1)
 
-    Drawing seeds alone would take the luck of these episodes for granted: it is the same for all seeds, so it does
-    not show in what they differ by. Every set of drawn episodes is therefore used for all runs.
+
+def _estimate(statistic: Callable[..., np.ndarray], *sizes: int) -> Estimate:
+    """A statistic of all seeds and episodes, by number, with its percentile bootstrap interval.
+
+    There are so many of each, and each is drawn by itself. Drawing seeds alone would take the luck of these episodes
+    for granted: it is the same for all seeds, so it does not show in what they differ by. Every draw of episodes is
+    therefore used for all runs.
     """
-
-    def __init__(self, episodes: int) -> None:
-        self.rng = np.random.default_rng(0)
-        self.weights = self.rng.multinomial(episodes, np.full(episodes, 1 / episodes), RESAMPLES) / episodes
-
-    def rates(self, successes: Bool[np.ndarray, "S E"]) -> Float[np.ndarray, "R S"]:
-        """Success rates of drawn seeds in drawn episodes, again and again."""
-        rates = self.weights @ successes.T.astype(float)
-        drawn = self.rng.integers(len(successes), size=rates.shape)
-        return np.take_along_axis(rates, drawn, axis=1)
-
-
-def _interval(value: float, samples: Any) -> Estimate:
-    low, high = np.quantile(samples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Estimate(value, float(low), float(high))
+    members = tuple(np.arange(size) for size in sizes)
+    value = float(statistic(*members))
+    if min(sizes) < 2:
+        return Estimate(value)
+    # The plain percentile method: the corrected ones are undefined where all seeds agree.
+    found = scipy.stats.bootstrap(
+        members,
+        lambda *drawn, axis: statistic(*drawn),  # which is always the last
+        vectorized=True,
+        batch=BATCH,
+        n_resamples=RESAMPLES,
+        confidence_level=LEVEL,
+        method="percentile",
+        rng=0,
+    ).confidence_interval
+    low, high = sorted((float(found.low), float(found.high)))  # they may be rounded past each other where seeds agree
+    return Estimate(value, low, high)

@@ -63,10 +63,20 @@ def test_figures_are_written_before_failures_are_told(monkeypatch, published):
 def test_of_all_figures_those_that_fit_the_preset_are_shown(capsys, tmp_path):
     run("reproduce", "all", "--preset", "paper", "--seeds", "0", "--dry-run", "--out", tmp_path)
     printed = capsys.readouterr()
-    assert "ablations makes no sense with preset paper, and is left out" in printed.err.replace("\n", " ")
+    assert "left out: ablations makes no sense with preset paper: choose fast or tiny" in printed.err
     assert "save-the-city_alma_paper_0" in printed.out
     with pytest.raises(SystemExit, match="ablations"):
         run("reproduce", "ablations", "--preset", "paper", "--dry-run", "--out", tmp_path)
+
+
+def test_steps_for_all_do_not_go_with_steps_of_their_own(capsys, tmp_path):
+    with pytest.raises(SystemExit, match="starcraft-minutes gives methods steps of their own: leave out --steps"):
+        run("reproduce", "starcraft-minutes", "--steps", "1000", "--dry-run", "--out", tmp_path)
+    run("reproduce", "all", "--steps", "1000", "--seeds", "0", "--dry-run", "--out", tmp_path)
+    printed = capsys.readouterr()
+    assert "left out: save-the-city-minutes gives methods steps of their own" in printed.err
+    assert "spread" not in printed.err
+    assert "steps=" not in printed.out
 
 
 def test_figures_are_not_written_into_files(tmp_path):

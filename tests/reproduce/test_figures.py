@@ -1,5 +1,7 @@
 """Figures as data: every run can be built, and none is mistaken for another."""
 
+from dataclasses import replace
+
 import pytest
 
 from alma.presets import preset
@@ -35,6 +37,15 @@ def test_figures_share_the_runs_that_they_have_in_common():
     assert FIGURES["save-the-city"].seeds == FIGURES["transplant-save-the-city"].seeds
 
 
+@pytest.mark.parametrize("name", ["save-the-city", "starcraft"])
+def test_at_equal_minutes_only_steps_differ(name):
+    usual = {(arm.setting.name, arm.method): arm for arm in FIGURES[name].arms}
+    for arm in FIGURES[f"{name}-minutes"].arms:
+        config, same = arm.config("fast", 3), usual[arm.setting.name, arm.method].config("fast", 3)
+        assert config.options.steps >= same.options.steps
+        assert replace(config, options=replace(config.options, steps=same.options.steps)) == same
+
+
 def test_options_are_changed_by_their_path():
     options = changed(preset("fast"), "actors.networks.width", 32)
     assert options.actors.networks.width == 32
@@ -67,7 +78,7 @@ def test_unknown_parts_are_named(methods, settings, message):
 
 def test_parts_of_all_figures_leave_out_those_without():
     figures = find_figures("all", ("heuristic:matching",), ("sz-disadvantage",))
-    assert [figure.name for figure in figures] == ["starcraft", "transplant", "robustness"]
+    assert [figure.name for figure in figures] == ["starcraft", "starcraft-minutes", "transplant", "robustness"]
     with pytest.raises(ValueError, match="nothing in all has both the methods random and sz-symmetric"):
         find_figures("all", ("random",), ("sz-symmetric",))
 

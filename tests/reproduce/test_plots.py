@@ -5,9 +5,10 @@ import pytest
 from matplotlib import pyplot
 from reproduce.example import FIGURE
 
-from alma.reproduce.figures import FIGURES
-from alma.reproduce.plots import draw, draw_sweep
+from alma.reproduce.figures import FIGURES, Play
+from alma.reproduce.plots import draw, draw_curves, draw_sweep
 from alma.reproduce.rows import Row
+from alma.reproduce.scores import CurvePoint
 from alma.reproduce.statistics import Estimate
 
 
@@ -25,6 +26,29 @@ def test_sweeps_are_drawn_in_order_beside_what_does_not_depend_on_them():
     assert np.array_equal(swept.get_xydata(), [[1, 0.4], [12, 0.6]])
     assert (line.get_linestyle(), line.get_label(), set(line.get_ydata())) == ("--", "matching", {0.3})
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "12"]
+    pyplot.close(picture)
+
+
+def curve(label, seed, *measured):
+    """Evaluations of a run: step, minutes, success rate."""
+    play = Play("a city", label, FIGURES["save-the-city"].arms[0])
+    return [
+        CurvePoint(play, seed, step, minutes, {"success_rate": rate, "mean_return": 0.0})
+        for step, minutes, rate in measured
+    ]
+
+
+@pytest.mark.parametrize(
+    ("over", "at", "name"), [("steps", [1, 2], "steps, millions"), ("minutes", [2.0, 5.0], "minutes")]
+)
+def test_curves_go_over_steps_or_over_the_minutes_they_took(over, at, name):
+    """Of two seeds, the second slower and not yet at the last step."""
+    points = curve("ALMA", 0, (1_000_000, 1.5, 0.2), (2_000_000, 3.0, 0.5), (3_000_000, 4.5, 0.9))
+    points += curve("ALMA", 1, (1_000_000, 2.5, 0.4), (2_000_000, 7.0, 0.7))
+    picture, axis = pyplot.subplots()
+    draw_curves(axis, points, "success_rate", over)
+    assert np.allclose(axis.get_lines()[0].get_xydata(), np.transpose([at, [0.3, 0.6]]))
+    assert name in axis.get_xlabel()
     pyplot.close(picture)
 
 

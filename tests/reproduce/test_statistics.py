@@ -1,5 +1,7 @@
 """Statistics against cases worked out by hand, and against simulation."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,6 +61,38 @@ def test_intervals_know_that_seeds_share_their_episodes():
     half = 1.96 * np.sqrt(0.4 * 0.6 / 100)
     assert found.low == pytest.approx(0.4 - half, abs=0.015)
     assert found.high == pytest.approx(0.4 + half, abs=0.015)
+
+
+def test_intervals_are_those_of_all_draws_of_seeds_and_episodes():
+    """Two seeds and three episodes: 4 x 27 draws, all of them as likely, gone through one by one."""
+    successes = np.array([[True, False, False], [True, True, False]])
+    draws = [
+        np.mean([np.mean([successes[seed, episode] for episode in episodes]) for seed in seeds])
+        for seeds in product(range(2), repeat=2)
+        for episodes in product(range(3), repeat=3)
+    ]
+    found = final_score(successes)  # of two seeds, the interquartile mean is the mean
+    assert found.value == pytest.approx(0.5)
+    assert (found.low, found.high) == pytest.approx(np.quantile(draws, [0.025, 0.975], method="nearest"))
+
+
+def test_improvement_draws_the_seeds_of_both_and_the_episodes_of_all():
+    ours, theirs = np.array([[True, True, False], [False, True, False]]), np.array([[True, False, False]] * 2)
+    draws = [
+        np.mean(
+            [
+                (ours[a, e].mean() > theirs[b, e].mean()) + 0.5 * (ours[a, e].mean() == theirs[b, e].mean())
+                for a in seeds
+                for b in other_seeds
+            ]
+        )
+        for seeds in product(range(2), repeat=2)
+        for other_seeds in product(range(2), repeat=2)
+        for e in map(list, product(range(3), repeat=3))
+    ]
+    found = probability_of_improvement(ours, theirs)
+    assert found.value == pytest.approx(0.75)
+    assert (found.low, found.high) == pytest.approx(np.quantile(draws, [0.025, 0.975], method="nearest"))
 
 
 def test_intervals_know_that_seeds_differ():
