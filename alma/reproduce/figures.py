@@ -271,7 +271,7 @@ FIGURES = {
         Figure("starcraft", "StarCraft base defence", "curves", plays_of(_BATTLES), seeds=2),
         Figure(
             "save-the-city-minutes",
-            "SaveTheCity, at equal minutes",
+            "SaveTheCity, with at least ALMA's minutes",
             "curves",
             plays_of(_CITY_MINUTES),
             seeds=5,
@@ -280,7 +280,7 @@ FIGURES = {
         ),
         Figure(
             "starcraft-minutes",
-            "StarCraft base defence, at equal minutes",
+            "StarCraft base defence, with at least ALMA's minutes",
             "curves",
             plays_of(_BATTLE_MINUTES),
             seeds=2,

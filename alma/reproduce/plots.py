@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
@@ -123,7 +122,7 @@ def draw_curves(axis: Any, points: list[CurvePoint], measure: str, over: Literal
         style = {"color": COLOURS.get(label, OTHER), "marker": MARKERS.get(label, "o")}
         axis.plot(at, values, markevery=max(1, len(at) // 8), markersize=4, label=label, **style)
         axis.fill_between(at, values - down, values + up, color=style["color"], alpha=0.15, linewidth=0)
-    axis.set_xlabel("environment steps, millions" if over == "steps" else "minutes of training, one core")
+    axis.set_xlabel("environment steps, millions" if over == "steps" else "minutes of training, fastest seed")
 
 
 def curve_of(points: list[CurvePoint], measure: str) -> dict[int, Estimate]:
@@ -136,8 +135,8 @@ def curve_of(points: list[CurvePoint], measure: str) -> dict[int, Estimate]:
 
 
 def minutes_at(points: list[CurvePoint], steps: list[int]) -> list[float]:
-    """What it took to get there, in the mean over seeds."""
-    return [fmean(point.minutes for point in points if point.step == step) for step in steps]
+    """How long the fastest seed took to get there: others may have shared the machine."""
+    return [min(point.minutes for point in points if point.step == step) for step in steps]
 
 
 def draw_sweep(axis: Any, figure: Figure, rows: list[Row]) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from alma.checkpoint import written_at_once
-from alma.reproduce.figures import Figure, Play
+from alma.reproduce.figures import Figure
+from alma.reproduce.marl_eval import marl_eval
 from alma.reproduce.plots import draw, picture_files
 from alma.reproduce.rows import Row, rows_of
 from alma.reproduce.running import Budget
@@ -113,56 +114,6 @@ def write_csv(path: Path, records: list[dict[str, Any]]) -> None:
         writer = csv.DictWriter(file, list(records[0]) if records else [], lineterminator="\n")
         writer.writeheader()
         writer.writerows(records)
-
-
-def marl_eval(figure: Figure, scores: list[Score], curves: list[CurvePoint]) -> dict[str, Any]:
-    """The layout of marl-eval: environment, task, algorithm, run, step, metrics.
-
-    It takes algorithms that all have the same runs in all tasks of an environment. A setting is therefore an
-    environment of its own; seeds that the reference does not have on all tasks are left out, and so is what was not
-    run with all the others, or not on all tasks.
-    """
-    data: dict[str, Any] = {}
-    for environment in dict.fromkeys(score.play.arm.setting.name for score in scores):
-        found: dict[str, dict[tuple[str, int], Score]] = {}
-        for score in scores:
-            if score.play.arm.setting.name == environment:
-                found.setdefault(score.play.label, {})[marl_eval_task(score.play), score.seed] = score
-        there = found.get(figure.reference, {}).keys()
-        tasks, seeds = dict.fromkeys(task for task, _ in there), dict.fromkeys(seed for _, seed in there)
-        seeds_of_all = [seed for seed in seeds if all((task, seed) in there for task in tasks)]
-        needed = [(task, seed) for task in tasks for seed in seeds_of_all]
-        for label, runs in found.items():
-            for task, seed in needed if all(pair in runs for pair in needed) else ():
-                score = runs[task, seed]
-                points = [point for point in curves if (point.play, point.seed) == (score.play, seed)]
-                algorithms = data.setdefault(environment, {}).setdefault(task, {})
-                algorithms.setdefault(label.replace(",", ""), {})[f"seed_{seed}"] = marl_eval_run(score, points)
-    return data
-
-
-def marl_eval_task(play: Play) -> str:
-    """A setting, and where a sweep stands."""
-    name = play.arm.setting.name
-    return name if play.at is None else f"{name}: {play.panel} {play.at:g}"
-
-
-def marl_eval_run(score: Score, points: list[CurvePoint]) -> dict[str, Any]:
-    """Every evaluation of a run, and what it came to in the end."""
-    run: dict[str, Any] = {
-        f"step_{i}": {
-            "step_count": point.step,
-            "elapsed_time": round(point.minutes * 60, 1),
-            "win_rate": [point.summary["success_rate"]],
-            "return": [point.summary["mean_return"]],
-        }
-        for i, point in enumerate(points)
-    }
-    run["absolute_metrics"] = {
-        "win_rate": [score.summary["success_rate"]],
-        "return": [score.summary["mean_return"]],
-    }
-    return run
 
 
 def table(figure: Figure, rows: list[Row], summary: dict[str, Any]) -> str:

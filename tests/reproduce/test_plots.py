@@ -39,10 +39,10 @@ def curve(label, seed, *measured):
 
 
 @pytest.mark.parametrize(
-    ("over", "at", "name"), [("steps", [1, 2], "steps, millions"), ("minutes", [2.0, 5.0], "minutes")]
+    ("over", "at", "name"), [("steps", [1, 2], "steps, millions"), ("minutes", [1.5, 3.0], "minutes")]
 )
 def test_curves_go_over_steps_or_over_the_minutes_they_took(over, at, name):
-    """Of two seeds, the second slower and not yet at the last step."""
+    """Two seeds, the second slower and not yet at the last step."""
     points = curve("ALMA", 0, (1_000_000, 1.5, 0.2), (2_000_000, 3.0, 0.5), (3_000_000, 4.5, 0.9))
     points += curve("ALMA", 1, (1_000_000, 2.5, 0.4), (2_000_000, 7.0, 0.7))
     picture, axis = pyplot.subplots()

@@ -1,0 +1,65 @@
+"""Data of a figure in the layout that marl-eval reads: environment, task, algorithm, run, step, metrics.
+
+It takes algorithms that have the same runs in all tasks of an environment, evaluated equally often. A setting is
+therefore an environment of its own, and a point of a sweep a task.
+"""
+
+from typing import Any
+
+from alma.reproduce.figures import Figure, Play
+from alma.reproduce.scores import CurvePoint, Score
+
+
+def marl_eval(figure: Figure, scores: list[Score], curves: list[CurvePoint]) -> dict[str, Any]:
+    """What can be compared, with the evaluations that all of it has."""
+    data: dict[str, Any] = {}
+    for environment in dict.fromkeys(score.play.arm.setting.name for score in scores):
+        runs = comparable([score for score in scores if score.play.arm.setting.name == environment], figure.reference)
+        evaluated = [
+            {point.step: point for point in curves if (point.play, point.seed) == (score.play, score.seed)}
+            for score in runs
+        ]
+        steps = [step for step in next(iter(evaluated), {}) if all(step in points for points in evaluated)]
+        for score, points in zip(runs, evaluated, strict=True):
+            algorithms = data.setdefault(environment, {}).setdefault(task_of(score.play), {})
+            seeds = algorithms.setdefault(score.play.label.replace(",", ""), {})
+            seeds[f"seed_{score.seed}"] = run_of(score, [points[step] for step in steps])
+    return data
+
+
+def comparable(scores: list[Score], reference: str) -> list[Score]:
+    """Runs with the seeds that the reference has in all its tasks, of the labels that have them all there too."""
+    found: dict[str, dict[tuple[str, int], Score]] = {}
+    for score in scores:
+        found.setdefault(score.play.label, {})[task_of(score.play), score.seed] = score
+    there = found.get(reference, {}).keys()
+    tasks, seeds = dict.fromkeys(task for task, _ in there), dict.fromkeys(seed for _, seed in there)
+    everywhere = [seed for seed in seeds if all((task, seed) in there for task in tasks)]
+    needed = [(task, seed) for task in tasks for seed in everywhere]
+    return [runs[pair] for runs in found.values() if all(pair in runs for pair in needed) for pair in needed]
+
+
+def task_of(play: Play) -> str:
+    """A setting, and where a sweep stands."""
+    name = play.arm.setting.name
+    return name if play.at is None else f"{name}: {play.panel} {play.at:g}"
+
+
+def run_of(score: Score, points: list[CurvePoint]) -> dict[str, Any]:
+    """Evaluations of a run, and what it came to in the end: its only evaluation where there is no other."""
+    end = CurvePoint(score.play, score.seed, score.run["step"], score.run["training_minutes"], score.summary)
+    return {
+        **{
+            f"step_{number}": {
+                "step_count": point.step,
+                "elapsed_time": round(point.minutes * 60, 1),
+                **metrics_of(point.summary),
+            }
+            for number, point in enumerate(points or [end])
+        },
+        "absolute_metrics": metrics_of(score.summary),
+    }
+
+
+def metrics_of(summary: dict[str, Any]) -> dict[str, list[float]]:
+    return {"win_rate": [summary["success_rate"]], "return": [summary["mean_return"]]}
