@@ -10,6 +10,7 @@ from doors import SMALL, Doors
 
 from alma import registry
 from alma.presets import preset
+from alma.reproduce.figures import FIGURES
 from alma.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent
@@ -62,6 +63,12 @@ def test_the_task_of_ones_own_can_be_trained(name, method, monkeypatch):
     trainer = Trainer(named["Doors"](agents=4), options, method)
     _, figures = jax.eval_shape(trainer.update, jax.eval_shape(trainer.init, jax.random.key(0)))
     assert "actor_loss" in figures
+
+
+def test_all_figures_are_told_of():
+    table = [line for line in (ROOT / "docs" / "results.md").read_text().splitlines() if line.startswith("| `")]
+    for name in FIGURES:
+        assert any(line.startswith(f"| `{name}` |") for line in table), name
 
 
 TABLES = sorted((ROOT / "results").glob("*/table.md"))

@@ -24,6 +24,13 @@ def test_reproduce_says_what_it_would_run(capsys, monkeypatch, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+def test_help_names_all_figures(capsys):
+    with pytest.raises(SystemExit):
+        run("reproduce", "--help")
+    words = capsys.readouterr().out.replace("│", " ").replace(",", " ").split()
+    assert {f"`{name}`" for name in FIGURES} <= set(words)
+
+
 @pytest.fixture
 def published(tmp_path):
     """A folder with one finished run, without its weights: ALMA on S&Z disadvantage, played as it was trained."""

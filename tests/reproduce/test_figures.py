@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from alma.presets import preset
-from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, changed, find_figures
+from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, Figure, Play, changed, find_figures
 
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
@@ -44,6 +44,12 @@ def test_at_equal_minutes_only_steps_differ(name):
         config, same = arm.config("fast", 3), usual[arm.setting.name, arm.method].config("fast", 3)
         assert config.options.steps >= same.options.steps
         assert replace(config, options=replace(config.options, steps=same.options.steps)) == same
+
+
+def test_who_only_allocates_is_trained_too():
+    actors, allocator = FIGURES["transplant-save-the-city"].arms
+    figure = Figure("one", "One", "bars", (Play("city", "both", actors, allocator=allocator),), seeds=1)
+    assert figure.arms == (actors, allocator)
 
 
 def test_options_are_changed_by_their_path():

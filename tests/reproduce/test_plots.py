@@ -6,7 +6,7 @@ from matplotlib import pyplot
 from reproduce.example import FIGURE
 
 from alma.reproduce.figures import FIGURES, Play
-from alma.reproduce.plots import draw, draw_curves, draw_sweep
+from alma.reproduce.plots import bars_of, draw, draw_curves, draw_sweep
 from alma.reproduce.rows import Row
 from alma.reproduce.scores import CurvePoint
 from alma.reproduce.statistics import Estimate
@@ -57,6 +57,22 @@ def test_every_kind_of_figure_is_drawn(name, tmp_path):
     rows = [row("fast", None, 0.5, "A"), row("other", None, 0.4, "A")] if name == "ablations" else SWEPT
     files = draw(FIGURES[name], rows, [], tmp_path)
     assert all(file.stat().st_size for file in files)
+
+
+@pytest.mark.parametrize(
+    ("name", "over"),
+    [("save-the-city", "environment steps, millions"), ("save-the-city-minutes", "minutes of training, fastest seed")],
+)
+def test_figures_of_curves_show_both_measures_over_what_they_are_for(name, over, tmp_path):
+    _, svg = draw(FIGURES[name], [row("ALMA", None, 0.5, "a city")], curve("ALMA", 0, (1_000_000, 1.5, 0.2)), tmp_path)
+    words = svg.read_text()  # which has texts as comments
+    assert words.count(f"<!-- {over} -->") == 2
+    assert words.index("<!-- solved -->") < words.index("<!-- return -->")
+
+
+def test_error_bars_reach_from_the_value_to_the_ends_of_the_interval():
+    found = bars_of([Estimate(0.5, 0.4, 0.8), Estimate(0.3)])
+    assert np.allclose(found, [[0.1, 0.0], [0.3, 0.0]])
 
 
 def test_the_same_picture_gives_the_same_file(tmp_path):

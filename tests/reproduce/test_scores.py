@@ -9,17 +9,18 @@ from pathlib import Path
 
 import jax
 import pytest
-from reproduce.example import DOORS, FIGURE, LEARNED, OWNER
+from reproduce.example import DOORS, FIGURE, LEARNED, OWNER, made_up
 from rich.console import Console
 
 from alma.evaluation import play_episodes, summarise
 from alma.policy import load
 from alma.reproduce import scores as scoring
+from alma.reproduce.marl_eval import marl_eval
 from alma.reproduce.rows import rows_of
 from alma.reproduce.running import Budget, plan, train_all
-from alma.reproduce.scores import EPISODES, SEED, Score, curves_of, score_all
+from alma.reproduce.scores import EPISODES, SEED, curves_of, score_all
 from alma.reproduce.statistics import Estimate
-from alma.reproduce.writing import marl_eval, missing, table, write_figure
+from alma.reproduce.writing import missing, table, write_figure
 
 BUDGET = Budget("tiny", seeds=(0,), steps=2048)
 CONSOLE = Console(stderr=True, force_terminal=False)
@@ -158,14 +159,6 @@ def test_only_runs_as_they_were_trained_have_curves(trained):
     assert {point.play.label for point in curves_of(FIGURE, BUDGET, trained)} == {"ALMA", "heuristic"}
 
 
-def made_up(label, seed, rate, at=None):
-    play = replace(next(play for play in FIGURE.plays if play.label == label), at=at)
-    run = {"step": 1_000_000, "training_minutes": 2.0 + seed}
-    successes = "1" * round(10 * rate) + "0" * round(10 * (1 - rate))
-    summary = {"success_rate": rate, "mean_return": 2 * rate, "episodes": EPISODES, "successes": successes}
-    return Score(play, seed, run, summary)
-
-
 SUMMARY = {"command": "alma reproduce doors", "preset": "tiny", "runs": 4, "training_hours": 0.2}
 
 
@@ -206,39 +199,3 @@ def test_the_layout_of_marl_eval(trained, scores):
     assert run["step_0"]["win_rate"] == [only.summary["success_rate"]]
     assert run["step_0"]["return"] == [only.summary["mean_return"]]
     assert run["absolute_metrics"]["win_rate"] == [scores[1].summary["success_rate"]]
-
-
-def test_marl_eval_gets_the_same_runs_of_all_algorithms():
-    scores = [
-        made_up("ALMA", 0, 0.6),
-        made_up("ALMA", 1, 0.8),
-        made_up("heuristic", 0, 0.5),
-        made_up("heuristic", 1, 0),
-    ]
-    fewer = [*scores, made_up("ALMA, one step", 1, 0.4)]
-    assert marl_eval(FIGURE, fewer, []) == marl_eval(FIGURE, scores, [])
-    assert {tuple(runs) for runs in marl_eval(FIGURE, scores, [])[DOORS.name][DOORS.name].values()} == {
-        ("seed_0", "seed_1")
-    }
-
-
-def test_marl_eval_gets_the_seeds_that_all_points_have():
-    swept = [
-        replace(made_up("ALMA", seed, 0.6), play=replace(FIGURE.plays[0], panel="limit", at=at))
-        for at, seeds in ((0.5, (0, 1)), (1.0, (0,)))
-        for seed in seeds
-    ]
-    tasks = marl_eval(FIGURE, swept, [])[DOORS.name]
-    assert {task: list(found["ALMA"]) for task, found in tasks.items()} == {
-        "doors: limit 0.5": ["seed_0"],
-        "doors: limit 1": ["seed_0"],
-    }
-
-
-def test_points_of_a_sweep_are_tasks_of_marl_eval():
-    swept = [replace(made_up("ALMA", 0, 0.6), play=replace(FIGURE.plays[0], panel="limit", at=at)) for at in (0.5, 1.0)]
-    unswept = made_up("heuristic", 0, 0.5)
-    assert {task: list(found) for task, found in marl_eval(FIGURE, [*swept, unswept], [])[DOORS.name].items()} == {
-        "doors: limit 0.5": ["ALMA"],
-        "doors: limit 1": ["ALMA"],
-    }
