@@ -187,6 +187,14 @@ on the same machine."""
 
 SPREADS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
+
+def spreads_of(arms: tuple[Arm, ...]) -> tuple[Play, ...]:
+    """Runs that were trained with armies far apart, and play where they are nearer to each other."""
+    return tuple(
+        Play(arm.setting.title, arm.label, arm, spread, {"spread": spread}) for arm in arms for spread in SPREADS
+    )
+
+
 PERIODS = (1, 3, 6, 12)
 ENTROPIES = (0.001, 0.01, 0.1, 1.0)
 
@@ -291,14 +299,18 @@ FIGURES = {
             "spread",
             "Armies nearer to each other than in training",
             "sweep",
-            tuple(
-                Play(arm.setting.title, arm.label, arm, spread, {"spread": spread})
-                for setting in (SZ_DISADVANTAGE, MMM_SYMMETRIC)
-                for arm in arms_of(setting, "alma", "flat")
-                for spread in SPREADS
-            ),
+            spreads_of((*arms_of(SZ_DISADVANTAGE, "alma", "flat"), *arms_of(MMM_SYMMETRIC, "alma", "flat"))),
             seeds=2,
             axis="spread of armies (1: as in training)",
+        ),
+        Figure(
+            "spread-minutes",
+            "Armies nearer to each other than in training, flat with at least ALMA's minutes",
+            "sweep",
+            spreads_of(tuple(arm for arm in _BATTLE_MINUTES if arm.method in ("alma", "flat"))),
+            seeds=2,
+            axis="spread of armies (1: as in training)",
+            presets=("fast",),
         ),
         Figure(
             "transplant",
