@@ -305,7 +305,7 @@ FIGURES = {
         ),
         Figure(
             "spread-minutes",
-            "Armies nearer to each other than in training, flat with at least ALMA's minutes",
+            "Nearer armies, and flat for longer",
             "sweep",
             spreads_of(tuple(arm for arm in _BATTLE_MINUTES if arm.method in ("alma", "flat"))),
             seeds=2,
