@@ -82,7 +82,7 @@ def test_steps_for_all_do_not_go_with_steps_of_their_own(capsys, tmp_path):
     run("reproduce", "all", "--steps", "1000", "--seeds", "0", "--dry-run", "--out", tmp_path)
     printed = capsys.readouterr()
     assert "left out: save-the-city-minutes gives methods steps of their own" in printed.err
-    assert "spread" not in printed.err
+    assert "transplant" not in printed.err
     assert "steps=" not in printed.out
 
 
