@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from alma.presets import preset
-from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, Figure, Play, changed, find_figures
+from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, Figure, Play, changed, find_figures, with_steps
 
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
@@ -38,12 +38,18 @@ def test_figures_share_the_runs_that_they_have_in_common():
 
 
 @pytest.mark.parametrize("name", ["save-the-city", "starcraft"])
-def test_at_equal_minutes_only_steps_differ(name):
+def test_over_minutes_only_steps_differ_and_of_what_learns_no_allocator(name):
     usual = {(arm.setting.name, arm.method): arm for arm in FIGURES[name].arms}
     for arm in FIGURES[f"{name}-minutes"].arms:
         config, same = arm.config("fast", 3), usual[arm.setting.name, arm.method].config("fast", 3)
-        assert config.options.steps >= same.options.steps
+        more = config.options.steps > same.options.steps
+        assert more == arm.method.startswith(("heuristic", "flat"))
         assert replace(config, options=replace(config.options, steps=same.options.steps)) == same
+
+
+def test_steps_of_their_own_do_not_replace_other_changes():
+    (arm,) = with_steps((Arm(SZ_DISADVANTAGE, "flat", "flat", {"actors.gamma": 0.9}),), {"flat": 7})
+    assert (arm.config("fast", 0).options.steps, arm.config("fast", 0).options.actors.gamma) == (7, 0.9)
 
 
 def test_who_only_allocates_is_trained_too():
