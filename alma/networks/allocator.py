@@ -50,7 +50,7 @@ class AllocatorNetworks(abc.ABC):
     def log_probabilities(
         self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]
     ) -> tuple[Float[Array, "*b P"], Float[Array, "*b P"]]:
-        """How probable the proposal finds allocations, and its mean entropy along the way to each."""
+        """How probable the proposal finds allocations, and its entropy along the way to each, summed over agents."""
         of_one = partial(log_probability, self.choices(params, encoded))
         return jax.vmap(of_one, in_axes=-2, out_axes=-1)(allocations)
 

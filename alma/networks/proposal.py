@@ -54,7 +54,9 @@ def propose(key: PRNGKeyArray, choices: Choices) -> Int[Array, "*b A"]:
 
 
 def log_probability(choices: Choices, allocation: Int[Array, "*b A"]) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
-    """The log-probability of an allocation, and the mean entropy along its prefixes."""
+    """The log-probability of an allocation, and the entropy along its prefixes: summed over agents, of each agent's
+    choice given the choices before it. Averaged over draws of the proposal, that is the entropy of whole allocations.
+    """
     allowed, memory = choices.allowed, choices.start()
     members = allocation_matrix(allocation, allowed.shape[-1])
     rows = []
@@ -63,8 +65,7 @@ def log_probability(choices: Choices, allocation: Int[Array, "*b A"]) -> tuple[F
         memory = choices.remember(agent, memory, members[..., agent, :])
     logs = jax.nn.log_softmax(jnp.where(allowed, jnp.stack(rows, axis=-2), -1e9))
     total = jnp.sum(jnp.where(members > 0, logs, 0), axis=(-1, -2))
-    entropy = -jnp.sum(jnp.where(allowed, jnp.exp(logs) * logs, 0), axis=(-1, -2))
-    return total, entropy / jnp.maximum(jnp.sum(jnp.any(allowed, axis=-1), axis=-1), 1)
+    return total, -jnp.sum(jnp.where(allowed, jnp.exp(logs) * logs, 0), axis=(-1, -2))
 
 
 class PointerChoices(NamedTuple):
@@ -122,13 +123,15 @@ class PointerProposal(nn.Module):
         belongs = allocation_matrix(subtask, subtasks) * view.present[..., None]
         names = self.param("subtask", nn.initializers.normal(0.1), (subtasks, self.width))
         embedded = Dense(self.width, name="entity")(view.entities) + belongs @ names
-        together = jnp.einsum("...em,...fm->...ef", belongs, belongs) > 0
-        attended = MultiHead(self.width, self.heads)(nn.relu(embedded), together)
+        # A subtask is encoded from its own entities alone: agents come in only when they are given to it.
+        things, of_things = embedded[..., agents:, :], belongs[..., agents:, :]
+        together = jnp.einsum("...em,...fm->...ef", of_things, of_things) > 0
+        attended = MultiHead(self.width, self.heads)(nn.relu(things), together)
         lecun, zeros = nn.initializers.lecun_normal(), nn.initializers.zeros
         return PointerChoices(
             agents=embedded[..., :agents, :],
-            subtasks=jnp.einsum("...eh,...em->...mh", attended, belongs),
-            things=jnp.sum(belongs[..., agents:, :], axis=-2),
+            subtasks=jnp.einsum("...eh,...em->...mh", attended, of_things),
+            things=jnp.sum(of_things, axis=-2),
             allowed=allowed_subtasks(view, agents),
             counts_kernel=self.param("counts_kernel", lecun, (2, self.width)),
             counts_bias=self.param("counts_bias", zeros, (self.width,)),

@@ -92,18 +92,72 @@ def test_absent_agents_and_finished_subtasks_are_never_chosen(proposal):
     assert set(draws[:, [0, 2]].ravel()) == {0, 2}
 
 
-def test_entropy_by_hand():
-    codes = make_proposal(NETWORKS["pairs"])()
+@pytest.mark.parametrize(("absent", "agents"), [((), 3), ((1,), 2), ((0, 1), 1)])
+def test_entropy_by_hand(absent, agents):
+    """Everybody chooses among three subtasks without a preference: every agent adds log 3."""
+    view = VIEW
+    for agent in absent:
+        view = without(view, agent)
+    codes = make_proposal(NETWORKS["pairs"])(view)
     flat = codes._replace(score=jnp.zeros_like(codes.score))
-    assert float(log_probability(flat, EVERY[0])[1]) == pytest.approx(np.log(3), abs=1e-5)
+    allocation = EVERY[0].at[jnp.asarray(absent, int)].set(NOBODY)
+    assert float(log_probability(flat, allocation)[1]) == pytest.approx(agents * np.log(3), abs=1e-5)
 
 
-def test_entropy_is_the_mean_along_prefixes(proposal):
-    """Of all allocations, weighted by their probability: the entropy of the whole, by the chain rule."""
+def test_entropy_of_a_single_agent_is_exact(proposal):
+    """With one agent there are no prefixes: along every allocation it is the entropy of the distribution."""
+    codes = proposal(without(without(VIEW, 0), 2))
+    logs, entropies = jax.vmap(lambda b: log_probability(codes, b))(
+        jnp.asarray([(NOBODY, b, NOBODY) for b in range(3)])
+    )
+    np.testing.assert_allclose(entropies, -np.sum(np.exp(logs) * logs), rtol=1e-5)
+
+
+def test_entropy_is_that_of_whole_allocations(proposal):
+    """Averaged over allocations as they are drawn, the entropy along prefixes is the joint one, by the chain rule."""
     codes = proposal()
-    logs, spreads = jax.vmap(lambda b: log_probability(codes, b))(EVERY)
-    table = np.exp(logs)
-    assert 3 * (table * spreads).sum() == pytest.approx(float(-(table * logs).sum()), rel=1e-4)
+    logs, entropies = jax.vmap(lambda b: log_probability(codes, b))(EVERY)
+    chances = np.exp(logs)
+    joint = float(-(chances * logs).sum())
+    assert (chances * entropies).sum() == pytest.approx(joint, rel=1e-4)
+    draws = jax.jit(jax.vmap(lambda key: propose(key, codes)))(jax.random.split(jax.random.key(4), 10_000))
+    drawn = np.asarray(entropies)[np.asarray(draws) @ [9, 3, 1]]
+    assert float(drawn.mean()) == pytest.approx(joint, abs=4 * float(drawn.std()) / 100 + 1e-4)
+
+
+def pointer_subtasks(view=VIEW, previous=PREVIOUS, taken=()):
+    """The embeddings of subtasks after some agents, in their order, have been given to subtasks."""
+    codes = make_proposal(NETWORKS["pointer"])(view, previous)
+    memory, embeddings = codes.start(), np.array(codes.subtasks)
+    for agent, subtask in enumerate(taken):
+        memory = codes.remember(agent, memory, jax.nn.one_hot(subtask, 3))
+    for given, addition, _ in memory:
+        embeddings += np.outer(given, addition)
+    return embeddings
+
+
+@pytest.mark.parametrize("agent", range(3))
+def test_a_pointer_sees_agents_in_subtasks_only_once_they_are_given_to_them(agent):
+    changed = replace(VIEW, entities=VIEW.entities.at[agent].add(1.0))
+    np.testing.assert_array_equal(pointer_subtasks(changed), pointer_subtasks())
+    before, after = pointer_subtasks(taken=(2,) * (agent + 1)), pointer_subtasks(changed, taken=(2,) * (agent + 1))
+    np.testing.assert_array_equal(after[:2], before[:2])
+    assert not np.allclose(after[2], before[2], atol=1e-4)
+
+
+@pytest.mark.parametrize("previous", list(itertools.permutations((0, 2, NOBODY))))
+def test_a_pointer_s_subtasks_do_not_depend_on_who_was_in_them(previous):
+    """Previous allocations are features of agents: they matter to agents' own embeddings alone."""
+    previous = jnp.asarray(previous)
+    np.testing.assert_array_equal(pointer_subtasks(previous=previous), pointer_subtasks())
+    make = make_proposal(NETWORKS["pointer"])
+    moved = np.asarray(make(VIEW, previous).agents != make().agents).any(axis=-1)
+    assert moved.tolist() == (previous != PREVIOUS).tolist()
+
+
+def test_a_pointer_s_subtasks_do_not_look_at_each_other():
+    changed = replace(VIEW, entities=VIEW.entities.at[3].add(1.0))  # thing 0, of subtask 0
+    assert (pointer_subtasks(changed) != pointer_subtasks()).any(axis=1).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("allocation", [(1, 1, 1), (1, 1, 0), (0, 2, 0), (2, 1, 0), (1, NOBODY, 1)])
