@@ -2,9 +2,15 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from alma.learning.schedules import Linear
+
+Ends: TypeAlias = Literal["subtask", "episode"]
+"""Where the value of a subtask ends."""
+
+NextAllocation: TypeAlias = Literal["kept", "renewed"]
+"""Under which allocation agents look at the next state when they bootstrap from it."""
 
 
 def _require(condition: bool, message: str) -> None:
@@ -54,6 +60,8 @@ class ActorNetworkOptions:
     """Of the mixer's hypernetworks."""
     mixing: Literal["softmax", "absolute"] = "softmax"
     """How the mixer's weights are made positive."""
+    offsets: Literal["signed", "absolute"] = "signed"
+    """How the biases of QMIX are used: as they come, or their absolute values."""
 
     def __post_init__(self) -> None:
         _require(self.relations or self.places, "without relations, networks need places: set places too")
@@ -135,6 +143,12 @@ class ActorOptions(LearningOptions):
     """Transitions that follow each other, in a window."""
     n_step: int = 5
     """Steps of reward before bootstrapping; cut where the allocation changes."""
+    ends: Ends = "episode"
+    """Where the value of a subtask ends: where that subtask is finished (subtask), or also where the episode terminates
+    for another reason, as when another army breaks through (episode)."""
+    next_allocation: NextAllocation = "kept"
+    """The allocation under which agents look at the state they bootstrap from: the one they acted under (kept), or the
+    one that follows it (renewed)."""
     imagination: float = 0.0
     """lambda of REFIL: the share of the loss from imagined groups; 0: attention QMIX alone."""
     advice: float = 5e-5
@@ -358,10 +372,11 @@ PAPER = TrainingOptions(
         batch=32,
         window=64,
         n_step=1,
+        ends="subtask",
         target_rate=1.0,
         target_episodes=200,
         networks=ActorNetworkOptions(
-            trunk="attention", relations=False, places=True, width=128, hidden=64, mixer="qmix"
+            trunk="attention", relations=False, places=True, width=128, hidden=64, mixer="qmix", offsets="absolute"
         ),
     ),
     allocator=AllocatorOptions(

@@ -1,8 +1,8 @@
 """What is remembered: states, not features, in two rings. Steps are for the actors, decisions for the allocator."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -32,41 +32,83 @@ class Step:
     truncated: Bool[Array, "*b"]
     since_decision: Int[Array, "*b"]
     """Steps since the allocation was decided on."""
+    end: Int[Array, "*b"]
+    """How many episodes had ended before the one that ended with this step; it is set when the step is written."""
+
+
+STEPS_PER_END = 8
+"""There is room for the last state of one episode for so many steps in replay."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Steps:
-    """A ring of the last T steps of N environments, time first."""
+    """A ring of the last T steps of N environments, time first, and one of the states in which episodes ended."""
 
     rows: Step
     """T x N of everything."""
     count: Int[Array, ""]
     """Rows of N written so far."""
+    ends: Any
+    """The last states of the latest episodes, which no step begins in: K rows."""
+    ended: Int[Array, ""]
+    """Episodes ended so far."""
 
     @property
     def length(self) -> int:
         return self.rows.terminated.shape[0]
 
+    @property
+    def ends_kept(self) -> int:
+        return jax.tree.leaves(self.ends)[0].shape[0]
+
 
 def empty_steps(example: Step, length: int) -> Steps:
     """A ring for steps that look like the example (N rows)."""
-    rows = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), example)
-    return Steps(rows, jnp.int32(0))
+    environments = example.terminated.shape[0]
+    kept = max(environments, length * environments // STEPS_PER_END)
+    return Steps(
+        rows=jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), example),
+        count=jnp.int32(0),
+        ends=jax.tree.map(lambda leaf: jnp.zeros((kept, *leaf.shape[1:]), leaf.dtype), example.state),
+        ended=jnp.int32(0),
+    )
 
 
-def add_step(steps: Steps, step: Step) -> Steps:
-    """Write one step of all environments over the oldest."""
-    at = steps.count % steps.length
-    rows = jax.tree.map(lambda ring, row: ring.at[at].set(row, wrap_negative_indices=False), steps.rows, step)
-    return Steps(rows, steps.count + 1)
+def add_step(steps: Steps, step: Step, reached: Any) -> Steps:
+    """Write one step of all environments over the oldest, and the states reached by it where episodes ended."""
+    done = step.terminated | step.truncated
+    end = steps.ended + jnp.cumsum(done) - done
+    at, end_at = steps.count % steps.length, jnp.where(done, end % steps.ends_kept, steps.ends_kept)
+    return Steps(
+        rows=jax.tree.map(
+            lambda ring, row: ring.at[at].set(row, wrap_negative_indices=False), steps.rows, replace(step, end=end)
+        ),
+        count=steps.count + 1,
+        # Where no episode ended, the place is out of range, and nothing is written.
+        ends=jax.tree.map(
+            lambda ring, row: ring.at[end_at].set(row, mode="drop", wrap_negative_indices=False), steps.ends, reached
+        ),
+        ended=steps.ended + jnp.sum(done),
+    )
 
 
-def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int, before: int) -> tuple[Step, Any]:
-    """Windows of `length` steps that follow each other in one environment, `length` x batch, and with each step the
-    state in which its allocation was decided on, `before` steps ago at the most.
+class Windows(NamedTuple):
+    """Steps that follow each other in one environment, T x B of everything. They may run across ends of episodes."""
 
-    A window may run across the end of an episode: its flags tell. There must be `length + before` rows.
+    steps: Step
+    decided: Any
+    """The states in which the allocations of the steps were decided on."""
+    reached: Any
+    """The states that episodes ended in; of steps that ended none, any state."""
+    kept: Bool[Array, "T B"]
+    """Whether the state that an episode ended in with this step is still there."""
+
+
+def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int, before: int) -> Windows:
+    """Windows of `length` steps, whose allocations were decided on `before` steps ago at the most.
+
+    There must be `length + before` rows.
     """
     time_key, env_key = jax.random.split(key)
     filled = jnp.minimum(steps.count, steps.length)
@@ -76,7 +118,12 @@ def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int, bef
     times = starts[None, :] + jnp.arange(length)[:, None]
     rows = pick(steps.rows, times % steps.length, environments)
     decided = (times - rows.since_decision) % steps.length
-    return rows, pick(steps.rows.state, decided, environments)
+    return Windows(
+        steps=rows,
+        decided=pick(steps.rows.state, decided, environments),
+        reached=pick(steps.ends, rows.end % steps.ends_kept),
+        kept=(rows.terminated | rows.truncated) & (rows.end >= steps.ended - steps.ends_kept),
+    )
 
 
 def unfold(windows: Tree, length: int) -> Tree:

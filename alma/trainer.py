@@ -180,6 +180,7 @@ class Trainer:
             terminated=flags,
             truncated=flags,
             since_decision=flags.astype(jnp.int16),
+            end=flags.astype(jnp.int32),
         )
 
     # ---- playing
@@ -206,7 +207,7 @@ class Trainer:
             play.wild,
             Wildness(explore.action(state.env_steps), explore.persistence),
         )
-        environments, _, outcome = advance(self.task, step_key, play.environments, jnp.maximum(actions, 0))
+        environments, reached, outcome = advance(self.task, step_key, play.environments, jnp.maximum(actions, 0))
 
         small = partial(jnp.asarray, dtype=jnp.int8)
         row = replay.Step(
@@ -218,6 +219,7 @@ class Trainer:
             terminated=outcome.terminated,
             truncated=outcome.truncated,
             since_decision=play.since_decision.astype(jnp.int16),
+            end=jnp.zeros_like(play.since_decision),
         )
         decision = replace(play.decision, reward=play.decision.reward + outcome.reward)
         # A decision that ended the episode has no successor; it points at the next episode's first state, so that
@@ -238,7 +240,7 @@ class Trainer:
             state,
             key=key,
             play=self._forget_where(done, play),
-            steps=replay.add_step(state.steps, row),
+            steps=replay.add_step(state.steps, row, reached),
             decisions=decisions,
             env_steps=state.env_steps + count,
             episodes=state.episodes + jnp.sum(done),

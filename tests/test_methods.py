@@ -89,7 +89,7 @@ def gradients_of(loss, level):
     return jax.jit(jax.grad(loss, argnums=(0, 1)))(level.params, level.target)
 
 
-STATISTICS = ("['mean']", "['square']")
+STATISTICS = ("['mean']", "['square']", "['begun']")
 """Of Pop-Art: they follow the targets, and have no gradient."""
 
 
@@ -106,7 +106,7 @@ def test_gradients_reach_all_actors_and_no_target(learning):
     windows = replay.sample_windows(key, state.steps, actors.options.batch, 2, before=1)
 
     def loss(params, target):
-        batch = actor_batch(params, target, actors.networks, trainer.views, key, *windows, gamma=0.9, reward_scale=1.0)
+        batch = actor_batch(params, target, actors.networks, trainer.views, key, windows, gamma=0.9, reward_scale=1.0)
         return actors.loss(params, key, batch)[0]
 
     assert_reached(*gradients_of(loss, state.actors))
@@ -156,7 +156,9 @@ def test_rewards_are_owed_to_who_was_there():
         terminated=jnp.asarray([[True, False], [False, False]]),
         truncated=jnp.zeros((2, 2), bool),
         since_decision=jnp.zeros((2, 2), int),
+        end=jnp.zeros((2, 2), int),
     )
+    windows = replay.Windows(rows, rows.state, rows.state, kept=jnp.zeros((2, 2), bool))
     key = jax.random.key(0)
     params = actors.init(key, jax.tree.map(lambda leaf: leaf[:2], table), nobody[0]).params
     batch = actor_batch(
@@ -165,8 +167,7 @@ def test_rewards_are_owed_to_who_was_there():
         actors.networks,
         lambda index: jax.tree.map(lambda leaf: leaf[index], table),
         key,
-        rows,
-        rows.state,
+        windows,
         gamma=0.9,
         reward_scale=1.0,
     )

@@ -18,7 +18,9 @@ def test_the_paper():
         assert (level.learning_rate, level.final_rate, level.optimiser, level.clip) == (5e-4, 1.0, "rmsprop", 10)
         assert (level.gamma, level.target_rate, level.popart, level.reward_scale) == (0.99, 1.0, True, 1.0)
     assert (actors.batch, actors.window, actors.n_step, actors.target_episodes) == (32, 64, 1, 200)
+    assert (actors.ends, actors.next_allocation) == ("subtask", "kept")
     networks = actors.networks
+    assert networks.offsets == "absolute"
     assert (networks.trunk, networks.relations, networks.places, networks.mixer, networks.mixing) == (
         "attention", False, True, "qmix", "softmax",
     )  # fmt: skip

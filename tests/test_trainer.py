@@ -128,6 +128,18 @@ def test_rewards_of_decisions_add_up(played):
     assert stored + under_way + cut == pytest.approx(figures["reward"].sum(), rel=1e-4)
 
 
+def test_states_that_episodes_ended_in_are_remembered(played):
+    """One step further than the last step of the episode, and with nothing left to do where it is really over."""
+    steps = played[0].steps
+    rows = jax.tree.map(lambda leaf: leaf[: steps.count], steps.rows)
+    done = rows.terminated | rows.truncated
+    assert steps.ended == done.sum() > 0
+    last = jax.tree.map(lambda leaf: leaf[rows.end[done]], steps.ends)
+    np.testing.assert_array_equal(last.time, rows.state.time[done] + 1)
+    np.testing.assert_array_equal(last.building_position, rows.state.building_position[done])
+    assert (last.time[rows.truncated[done]] == 25).all()
+
+
 def test_episodes_that_time_out_leave_no_decision(played):
     state, _ = played
     assert state.steps.rows.truncated.any()

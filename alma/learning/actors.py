@@ -12,7 +12,15 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from alma import replay
 from alma.choice import choose_uniformly
 from alma.learning.level import Clock, Figures, Level, Params, begin_level, learn
-from alma.learning.qmix import ActorBatch, ActorNetworks, Strategy, actor_batch, greedy, qmix_loss, take
+from alma.learning.qmix import (
+    ActorBatch,
+    ActorNetworks,
+    Strategy,
+    actor_batch,
+    greedy,
+    qmix_loss,
+    take,
+)
 from alma.learning.refil import imagine_groups, refil_loss
 from alma.networks.attention import Attention, Pooling
 from alma.networks.mixer import Independent, Mixer, Qmix, Sum
@@ -45,10 +53,18 @@ def make_trunk(options: ActorNetworkOptions, things: int | None) -> Attention | 
     return Attention(options.width, options.heads, options.relations)
 
 
-def make_mixer(options: ActorNetworkOptions) -> Mixer:
+def make_mixer(options: ActorNetworkOptions, actions: int) -> Mixer:
     """How utilities make values."""
     if options.mixer == "qmix":
-        return Qmix(options.mixer_width, options.hyper_width, options.heads, options.mixing, options.relations)
+        return Qmix(
+            actions,
+            options.mixer_width,
+            options.hyper_width,
+            options.heads,
+            options.mixing,
+            options.offsets,
+            options.relations,
+        )
     return Sum() if options.mixer == "sum" else Independent()
 
 
@@ -58,7 +74,7 @@ def make_networks(spec: TaskSpec, options: ActorOptions, scope: Scope) -> ActorN
     return ActorNetworks(
         scope,
         Utility(make_trunk(looks, scope.things), looks.hidden, len(spec.actions), looks.aim),
-        make_mixer(looks),
+        make_mixer(looks, len(spec.actions)),
         make_head(options.popart),
         spec.features_seen(looks.places),
     )
@@ -133,17 +149,18 @@ class Actors:
         windows = replay.sample_windows(
             window_key, steps, options.batch, options.window + options.n_step, before=self.period
         )
-        rows, decided = replay.unfold(windows, options.n_step + 1)
+        transitions = replay.unfold(windows, options.n_step + 1)
         batch = actor_batch(
             level.params,
             level.target,
             self.networks,
             view_of,
             batch_key,
-            rows,
-            decided,
+            transitions,
             gamma=options.gamma,
             reward_scale=options.reward_scale,
+            ends=options.ends,
+            next_allocation=options.next_allocation,
         )
         head = self.networks.head.adapt(level.params["head"], batch.target, batch.counts)
         level = replace(level, params={**level.params, "head": head})

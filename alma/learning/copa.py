@@ -98,8 +98,8 @@ def recognition_loss(guess: Gaussian, strategy: Float[Array, "B A H"], present: 
 
 
 def mean_entropy(advice: Gaussian, present: Bool[Array, "B A"]) -> Float[Array, ""]:
-    """How undecided the coach is."""
-    return _mean_over_agents(jnp.sum(advice.entropy(), axis=-1), present)
+    """Entropy of the strategies. No number's counts as less than 0: below that, narrower is as good."""
+    return _mean_over_agents(jnp.sum(jnp.maximum(advice.entropy(), 0), axis=-1), present)
 
 
 def _mean_over_agents(values: Float[Array, "B A"], present: Bool[Array, "B A"]) -> Float[Array, ""]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from alma.networks.masks import look_at
 from alma.networks.popart import Head
 from alma.networks.scope import Scope, Sight
-from alma.replay import Step, pick
+from alma.presets import Ends, NextAllocation
+from alma.replay import Step, Windows, pick
+from alma.rollout import select
 from alma.task import View
 
 Params = Any
@@ -36,7 +38,7 @@ class ActorNetworks:
         utilities = jnp.zeros((*allocation.shape[:-1], 1, allocation.shape[-1]))
         return {
             "utility": self.utility.init(utility_key, sight.view, sight.attends[..., None, :, :], allocation),
-            "mixer": self.mixer.init(mixer_key, utilities, sight, sight.relates[..., None, :, :]),
+            "mixer": self.mixer.init(mixer_key, utilities, sight, sight.relates[..., None, :, :], allocation),
             "head": self.head.init(),
         }
 
@@ -69,15 +71,22 @@ class ActorNetworks:
         """Utilities under each of G masks: if agents attended to this, or to that."""
         return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy)
 
-    def mix(self, params: Params, chosen: Float[Array, "*b A"], sight: Sight) -> Float[Array, "*b V"]:
+    def mix(
+        self, params: Params, chosen: Float[Array, "*b A"], sight: Sight, last_action: Int[Array, "*b A"]
+    ) -> Float[Array, "*b V"]:
         """Outputs of the mixer; the head makes values of them."""
-        return self.mix_groups(params, chosen[..., None, :], sight, sight.relates[..., None, :, :])
+        return self.mix_groups(params, chosen[..., None, :], sight, sight.relates[..., None, :, :], last_action)
 
     def mix_groups(
-        self, params: Params, chosen: Float[Array, "*b G A"], sight: Sight, groups: Bool[Array, "*b G A E"]
+        self,
+        params: Params,
+        chosen: Float[Array, "*b G A"],
+        sight: Sight,
+        groups: Bool[Array, "*b G A E"],
+        last_action: Int[Array, "*b A"],
     ) -> Float[Array, "*b V"]:
         """The same from utilities under several masks."""
-        return self.mixer.apply(params["mixer"], chosen, sight, groups)
+        return self.mixer.apply(params["mixer"], chosen, sight, groups, last_action)
 
     def spread(self, quantities: Float[Array, "*b K"], sight: Sight) -> Float[Array, "*b V"]:
         """What is known of sets of agents (rewards, say), for each value that is learned."""
@@ -103,27 +112,56 @@ class Returns:
     steps: Int[Array, "B"]
     """Steps of reward; the state after so many is bootstrapped from. 0: nothing can be learned here."""
     ended: Bool[Array, "B"]
-    """The episode ended within."""
+    """The episode ended with the last of them, in whatever way."""
+    terminated: Bool[Array, "B"]
+    """It ended for good, not by a time limit."""
 
 
-def n_step_returns(window: Step, gamma: float) -> Returns:
+def n_step_returns(steps: Step, lost: Bool[Array, "T B"], gamma: float) -> Returns:
     """Add rewards up until the allocation changes or the episode ends; the last step of a window is not counted.
 
-    A step that was truncated has no successor in replay, so it is left out.
+    A step is left out where the state after it is needed and lost.
     """
-    length, batch = window.terminated.shape
+    length, batch = steps.terminated.shape
     going = jnp.ones(batch, bool)
-    rewards = jnp.zeros_like(window.rewards[0])
-    steps = jnp.zeros(batch, jnp.int32)
-    ended = jnp.zeros(batch, bool)
+    rewards = jnp.zeros_like(steps.rewards[0])
+    count = jnp.zeros(batch, jnp.int32)
+    ended = terminated = jnp.zeros(batch, bool)
     for t in range(length - 1):
-        same = jnp.all(window.allocation[t] == window.allocation[0], axis=-1)
-        used = going & same & ~window.truncated[t]
-        rewards += gamma**t * jnp.where(used[:, None], window.rewards[t], 0)
-        steps += used
-        ended |= used & window.terminated[t]
-        going = used & ~window.terminated[t]
-    return Returns(rewards, steps, ended)
+        same = jnp.all(steps.allocation[t] == steps.allocation[0], axis=-1)
+        used = going & same & ~lost[t]
+        rewards += gamma**t * jnp.where(used[:, None], steps.rewards[t], 0)
+        count += used
+        terminated |= used & steps.terminated[t]
+        ended |= used & (steps.terminated[t] | steps.truncated[t])
+        going = used & ~ended
+    return Returns(rewards, count, ended, terminated)
+
+
+class Later(NamedTuple):
+    """The situations that a batch bootstraps from."""
+
+    view: View
+    decided: View
+    """Where the allocations in force were decided on."""
+    last_action: Int[Array, "B A"]
+    next_allocation: Int[Array, "B A"]
+    """The allocation of the next step; where the episode has ended, the old one."""
+
+
+def bootstrap_from(windows: Windows, returns: Returns, view_of: Callable[[Any], View]) -> Later:
+    """The state after the last reward: the next step's, or the one that the episode ended in."""
+    batch = jnp.arange(returns.steps.size)
+    last, last_decided = pick((windows.steps, windows.decided), returns.steps, batch)
+    final, reached, final_decided = pick(
+        (windows.steps, windows.reached, windows.decided), jnp.maximum(returns.steps - 1, 0), batch
+    )
+    state, decided, last_action, allocation = select(
+        returns.ended,
+        (reached, final_decided, final.action, final.allocation),
+        (last.state, last_decided, last.last_action, last.allocation),
+    )
+    return Later(view_of(state), view_of(decided), last_action.astype(jnp.int32), allocation.astype(jnp.int32))
 
 
 @jax.tree_util.register_dataclass
@@ -148,36 +186,42 @@ def actor_batch(
     networks: ActorNetworks,
     view_of: Callable[[Any], View],
     key: PRNGKeyArray,
-    window: Step,
-    decided: Any,
+    windows: Windows,
     *,
     gamma: float,
     reward_scale: float,
+    ends: Ends = "episode",
+    next_allocation: NextAllocation = "kept",
 ) -> ActorBatch:
     """Double Q-learning: the live network chooses the next actions, the target network values them.
 
-    The next state is valued under the same allocation as the first. `decided` are the states in which the allocations
-    of the window were decided on.
+    The values of the next state are those of the teams at first; `next_allocation` says whether their members look at
+    it as members of these teams, or as their next allocation has it.
     """
     first_key, look_key, live_key, target_key = jax.random.split(key, 4)
-    returns = n_step_returns(window, gamma)
-    first, first_decided = jax.tree.map(lambda leaf: leaf[0], (window, decided))
-    last, last_decided = pick((window, decided), returns.steps, jnp.arange(returns.steps.size))
-    allocation, last_action = first.allocation.astype(jnp.int32), last.last_action.astype(jnp.int32)
-    view, later, advised = view_of(first.state), view_of(last.state), view_of(last_decided)
+    # Values of subtasks go on beyond the end of an episode if they end with their subtask only; a task as a whole ends
+    # with it.
+    beyond = ends == "subtask" and networks.scope.knows_subtasks
+    steps = windows.steps
+    lost = (steps.truncated | steps.terminated if beyond else steps.truncated) & ~windows.kept
+    returns = n_step_returns(steps, lost, gamma)
+    later = bootstrap_from(windows, returns, view_of)
+    first, first_decided = jax.tree.map(lambda leaf: leaf[0], (steps, windows.decided))
+    allocation, view = first.allocation.astype(jnp.int32), view_of(first.state)
 
-    sight = networks.look(look_key, later, allocation)
-    strategy = networks.advise(params, live_key, advised)
-    available = networks.scope.available(later, allocation)
-    best = greedy(networks.utilities(params, sight, last_action, strategy), available)
-    strategy = networks.advise(target_params, target_key, advised)
-    later_values = networks.utilities(target_params, sight, last_action, strategy)
-    bootstrap = networks.head.value(target_params["head"], networks.mix(target_params, take(later_values, best), sight))
-    goes_on = networks.scope.active(later) & ~returns.ended[:, None]
+    sight = networks.look(look_key, later.view, allocation)
+    seen = sight if next_allocation == "kept" else networks.look(look_key, later.view, later.next_allocation)
+    strategy = networks.advise(params, live_key, later.decided)
+    available = networks.scope.available(later.view, allocation)
+    best = greedy(networks.utilities(params, seen, later.last_action, strategy), available)
+    strategy = networks.advise(target_params, target_key, later.decided)
+    utilities = take(networks.utilities(target_params, seen, later.last_action, strategy), best)
+    value = networks.head.value(target_params["head"], networks.mix(target_params, utilities, sight, later.last_action))
+    goes_on = networks.scope.active(later.view) & (beyond | ~returns.terminated[:, None])
     discount = networks.spread(goes_on * gamma ** returns.steps[:, None], sight)
     # Who there was at first is who earned the rewards: by the end of an episode, others may be in its place.
     before = networks.look(first_key, view, allocation)
-    target = reward_scale * networks.spread(returns.rewards, before) + discount * bootstrap
+    target = reward_scale * networks.spread(returns.rewards, before) + discount * value
     attended = jnp.any(before.members > 0, axis=-2)
     counts = networks.scope.active(view) & attended & (returns.steps > 0)[:, None]
     return ActorBatch(
@@ -201,7 +245,7 @@ def qmix_loss(
     params: Params, networks: ActorNetworks, batch: ActorBatch, sight: Sight, chosen: Float[Array, "B A"]
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
     """The loss of attention QMIX, from the utilities of the actions taken."""
-    mixed = networks.mix(params, chosen, sight)
+    mixed = networks.mix(params, chosen, sight, batch.last_action)
     loss = td_loss(params, networks, batch, mixed)
     value = networks.head.value(params["head"], mixed)
     mean_value = jnp.sum(batch.counts * value) / jnp.maximum(jnp.sum(batch.counts), 1)

@@ -29,5 +29,5 @@ def refil_loss(
     chosen: Float[Array, "B 2 A"],
 ) -> Float[Array, ""]:
     """The TD error of values mixed from utilities within groups and across them, towards the same targets."""
-    mixed = networks.mix_groups(params, chosen, sight, sight.relates[:, None] & groups)
+    mixed = networks.mix_groups(params, chosen, sight, sight.relates[:, None] & groups, batch.last_action)
     return td_loss(params, networks, batch, mixed)

@@ -55,7 +55,10 @@ class Coach(nn.Module):
 
 
 class Recogniser(nn.Module):
-    """The strategy that every agent seems to follow, from all entities and what agents did."""
+    """The strategy that every agent seems to follow, from all entities and what agents did.
+
+    Two layers make a distribution of what the trunk has found.
+    """
 
     trunk: Attention | Pooling
     size: int
@@ -64,4 +67,5 @@ class Recogniser(nn.Module):
     @nn.compact
     def __call__(self, view: View, attends: Bool[Array, "*b A E"], actions: Int[Array, "*b A"]) -> Gaussian:
         features = with_actions(view, actions, self.actions)
-        return _Advice(self.size)(self.trunk(features, view.relations, attends[..., None, :, :])[..., 0, :, :])
+        found = nn.relu(self.trunk(features, view.relations, attends[..., None, :, :])[..., 0, :, :])
+        return _Advice(self.size)(Dense(self.trunk.width)(found))

@@ -8,11 +8,12 @@ from typing import Literal
 
 import flax.linen as nn
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from alma.networks.attention import Attention
 from alma.networks.layers import Dense
 from alma.networks.scope import Sight
+from alma.networks.utility import with_actions
 
 
 class Mixer(nn.Module):
@@ -28,7 +29,11 @@ class Sum(Mixer):
 
     @nn.compact
     def __call__(
-        self, utilities: Float[Array, "*b G A"], sight: Sight, groups: Bool[Array, "*b G A E"]
+        self,
+        utilities: Float[Array, "*b G A"],
+        sight: Sight,
+        groups: Bool[Array, "*b G A E"],
+        last_action: Int[Array, "*b A"],
     ) -> Float[Array, "*b K"]:
         return jnp.einsum("...ga,...ak->...k", utilities, sight.members)
 
@@ -41,7 +46,11 @@ class Independent(Mixer):
 
     @nn.compact
     def __call__(
-        self, utilities: Float[Array, "*b 1 A"], sight: Sight, groups: Bool[Array, "*b 1 A E"]
+        self,
+        utilities: Float[Array, "*b 1 A"],
+        sight: Sight,
+        groups: Bool[Array, "*b 1 A E"],
+        last_action: Int[Array, "*b A"],
     ) -> Float[Array, "*b A"]:
         return utilities[..., 0, :] * jnp.any(sight.members > 0, axis=-1)
 
@@ -52,22 +61,30 @@ class Qmix(Mixer):
     Weights of agents that are no members are zero. Means are over all agent slots.
     """
 
+    actions: int
+    """Number of actions: hypernetworks see what agents did last."""
     width: int = 32
     hyper_width: int = 128
     heads: int = 4
     weights: Literal["softmax", "absolute"] = "softmax"
+    offsets: Literal["signed", "absolute"] = "signed"
+    """How the biases b1 and V are used: as they come, or their absolute values."""
     use_relations: bool = False
 
     @nn.compact
     def __call__(
-        self, utilities: Float[Array, "*b G A"], sight: Sight, groups: Bool[Array, "*b G A E"]
+        self,
+        utilities: Float[Array, "*b G A"],
+        sight: Sight,
+        groups: Bool[Array, "*b G A E"],
+        last_action: Int[Array, "*b A"],
     ) -> Float[Array, "*b K"]:
         view, members = sight.view, sight.members
+        features = with_actions(view, last_action, self.actions)
 
         def hypernetwork(name: str, masks: Bool[Array, "*b G A E"]) -> Float[Array, "*b G A W"]:
             trunk = Attention(self.hyper_width, self.heads, self.use_relations, name=f"{name}_trunk")
-            attended = trunk(view.entities, view.relations, masks)
-            return Dense(self.width, name=name)(attended)
+            return Dense(self.width, name=name)(trunk(features, view.relations, masks))
 
         def mean_of_members(name: str) -> Float[Array, "*b K W"]:
             rows = hypernetwork(name, sight.relates[..., None, :, :])[..., 0, :, :]
@@ -75,10 +92,13 @@ class Qmix(Mixer):
 
         first = self._positive(hypernetwork("first", groups))
         final = self._positive(mean_of_members("final"))
-        bias = mean_of_members("bias")
-        value = jnp.mean(mean_of_members("value"), axis=-1)
+        bias = self._offset(mean_of_members("bias"))
+        value = self._offset(jnp.mean(mean_of_members("value"), axis=-1))
         hidden = nn.elu(jnp.einsum("...ga,...gaw,...ak->...kw", utilities, first, members) + bias)
         return jnp.sum(hidden * final, axis=-1) + value
 
     def _positive(self, weights: Array) -> Array:
         return nn.softmax(weights) if self.weights == "softmax" else jnp.abs(weights)
+
+    def _offset(self, values: Array) -> Array:
+        return jnp.abs(values) if self.offsets == "absolute" else values

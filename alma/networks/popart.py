@@ -1,6 +1,7 @@
 """What a value network's output means: itself, or a quantity normalised by running statistics (Pop-Art)."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -23,7 +24,7 @@ class Head(Protocol):
         """How far a prediction is from its target, in the units that are learned in."""
 
     def adapt(self, params: Params, targets: Float[Array, "*n"], weight: Float[Array, "*n"]) -> Params:
-        """Take notice of new targets; values stay what they were."""
+        """Take notice of new targets. Values stay what they were, except at the first ones."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Plain:
 class PopArt:
     """Learns in units of the targets' running mean and deviation, with a scale and a shift of its own.
 
+    The first targets set the statistics; the network's output has counted as normalised until then.
+
     The scale is kept as a logarithm, so that a value never falls where the raw output rises: a mixer stays
     monotonic.
     """
@@ -66,14 +69,20 @@ class PopArt:
 
     def adapt(self, params: Params, targets: Float[Array, "*n"], weight: Float[Array, "*n"]) -> Params:
         total = jnp.sum(weight)
-        rate = jnp.where(total > 0, self.rate, 0)
+        begun = params["begun"] > 0
+        rate = jnp.where(total > 0, jnp.where(begun, self.rate, 1), 0)
 
         def towards(old: Array, new: Array) -> Array:
             return old + rate * (jnp.sum(weight * new) / jnp.maximum(total, 1e-6) - old)
 
-        moved = {**params, "mean": towards(params["mean"], targets), "square": towards(params["square"], targets**2)}
-        old_mean, old_deviation = _statistics(params)
+        moved = {
+            **params,
+            "mean": towards(params["mean"], targets),
+            "square": towards(params["square"], targets**2),
+            "begun": jnp.where(total > 0, 1.0, params["begun"]),
+        }
         new_mean, new_deviation = _statistics(moved)
+        old_mean, old_deviation = jax.tree.map(partial(jnp.where, begun), _statistics(params), _statistics(moved))
         ratio = old_deviation / new_deviation
         shift = (old_deviation * params["shift"] + old_mean - new_mean) / new_deviation
         return {**moved, "log_scale": params["log_scale"] + jnp.log(ratio), "shift": shift}
@@ -84,7 +93,8 @@ def make_head(popart: bool) -> Head:
     return PopArt() if popart else Plain()
 
 
-INITIAL = {"log_scale": 0.0, "shift": 0.0, "mean": 0.0, "square": 1.0}
+INITIAL = {"log_scale": 0.0, "shift": 0.0, "mean": 0.0, "square": 1.0, "begun": 0.0}
+"""Scale and shift are learned; mean, mean square, and whether there have been any targets are kept."""
 
 
 def _statistics(params: Params) -> tuple[Float[Array, ""], Float[Array, ""]]:

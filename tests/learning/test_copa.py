@@ -93,6 +93,27 @@ def test_recognition_by_hand():
     assert float(mean_entropy(guess, present)) == pytest.approx(np.log(2 * np.pi) + 1)
 
 
+def test_entropy_is_bounded_below_number_by_number():
+    """A number that is certain adds nothing to the entropy, and takes nothing from that of the others."""
+    present = jnp.ones((1, 1), bool)
+
+    def entropy(log_variance):
+        return mean_entropy(Gaussian(jnp.zeros((1, 1, 2)), log_variance), present)
+
+    one_certain = jnp.asarray([[[0.0, -10.0]]])
+    assert float(entropy(one_certain)) == pytest.approx((np.log(2 * np.pi) + 1) / 2)
+    assert jax.grad(entropy)(one_certain).ravel().tolist() == [0.5, 0.0]
+
+
+def test_strategies_are_recognised_by_two_layers(params):
+    """What the recognition network finds goes through a hidden layer of its own."""
+    layers = params["recogniser"]["params"]
+    assert {name: leaf["kernel"].shape for name, leaf in layers.items() if name.startswith("Dense")} == {
+        "Dense_0": (8, 8)
+    }
+    assert layers["_Advice_0"]["Dense_0"]["kernel"].shape == (8, 16)
+
+
 def test_the_loss_reaches_the_coach_through_what_agents_do(params):
     actions = jnp.asarray([[0, 1, 2], [3, 2, 1]])
     ones = jnp.ones((2, 1))

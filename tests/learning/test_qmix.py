@@ -10,9 +10,9 @@ from views import AGENTS, SPEC, random_view
 
 from alma.learning.actors import Actors
 from alma.learning.qmix import ActorBatch, actor_batch, greedy, n_step_returns, qmix_loss, take
-from alma.networks.scope import Masked
+from alma.networks.scope import Flat, Masked
 from alma.presets import ActorNetworkOptions, ActorOptions
-from alma.replay import Step
+from alma.replay import Step, Windows
 
 GAMMA = 0.5
 
@@ -33,27 +33,32 @@ def window(rewards, allocations, terminated=(), truncated=()):
         terminated=flags(terminated),
         truncated=flags(truncated),
         since_decision=jnp.zeros((length, 1), int),
+        end=jnp.zeros((length, 1), int),
     )
 
 
 @pytest.mark.parametrize(
-    ("steps", "reward", "used", "ended"),
+    ("steps", "lost", "reward", "used", "ended"),
     [
-        (window([1, 2, 4, 8], [0, 0, 0, 0]), 1 + 2 / 2 + 4 / 4, 3, False),
-        (window([1, 2, 4, 8], [0, 0, 1, 1]), 1 + 2 / 2, 2, False),  # allocated elsewhere at step 2
-        (window([1, 2, 4, 8], [0, 1, 0, 0]), 1, 1, False),  # coming back does not help
-        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[1]), 1 + 2 / 2, 2, True),
-        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[1]), 1, 1, False),  # bootstrap before the lost state
-        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[0]), 0, 0, False),  # nothing to learn
-        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[3]), 1 + 2 / 2 + 4 / 4, 3, False),  # beyond the window
-        (window([3, 9], [0, 0]), 3, 1, False),
+        (window([1, 2, 4, 8], [0, 0, 0, 0]), (), 1 + 2 / 2 + 4 / 4, 3, False),
+        (window([1, 2, 4, 8], [0, 0, 1, 1]), (), 1 + 2 / 2, 2, False),  # allocated elsewhere at step 2
+        (window([1, 2, 4, 8], [0, 1, 0, 0]), (), 1, 1, False),  # coming back does not help
+        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[1]), (), 1 + 2 / 2, 2, True),
+        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[1]), (1,), 1, 1, False),
+        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[1]), (), 1 + 2 / 2, 2, True),
+        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[1]), (1,), 1, 1, False),  # bootstrap before the lost state
+        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[0]), (0,), 0, 0, False),  # nothing to learn
+        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[3]), (), 1 + 2 / 2 + 4 / 4, 3, False),  # beyond the window
+        (window([3, 9], [0, 0]), (), 3, 1, False),
     ],
 )
-def test_returns(steps, reward, used, ended):
-    returns = n_step_returns(steps, GAMMA)
+def test_returns(steps, lost, reward, used, ended):
+    flags = jnp.asarray([[t in lost] for t in range(len(steps.rewards))])
+    returns = n_step_returns(steps, flags, GAMMA)
     assert float(returns.rewards[0, 0]) == reward
     assert int(returns.steps[0]) == used
     assert bool(returns.ended[0]) is ended
+    assert bool(returns.terminated[0]) is (ended and bool(steps.terminated.any()))
 
 
 def test_greedy_takes_the_best_available():
@@ -99,6 +104,7 @@ def test_targets_by_hand(learned):
         terminated=jnp.zeros((3, 2), bool),
         truncated=jnp.zeros((3, 2), bool),
         since_decision=jnp.zeros((3, 2), int),
+        end=jnp.zeros((3, 2), int),
     )
     batch = actor_batch(
         params,
@@ -106,8 +112,7 @@ def test_targets_by_hand(learned):
         networks,
         lambda index: jax.tree.map(lambda leaf: leaf[index], table),
         jax.random.key(0),
-        rows,
-        rows.state,
+        Windows(rows, rows.state, rows.state, kept=jnp.zeros((3, 2), bool)),
         gamma=GAMMA,
         reward_scale=10.0,
     )
@@ -127,32 +132,132 @@ def test_targets_by_hand(learned):
     assert batch.counts.tolist() == [[1, 1, 0]] * 2, "nobody is in the third"
 
 
-def test_steps_that_were_cut_off_do_not_count(learned):
-    """The second row ran out of time at its first step: what came after it is not in replay."""
-    networks, params, target_params = learned
-    view = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (2, 2, *leaf.shape)), random_view())
+ENDS = {"terminated": [True, False, False], "truncated": [False, True, False]}
+"""An episode each: over for good at its first step, by the time limit, and not at all."""
+
+
+def ended_windows(kept):
+    """Two steps of three environments. States: 0 at first, 1 where an episode ended, 2 what comes next in replay."""
+    first, length = 3 * [0], 3 * [2]
     rows = Step(
-        state=view,
-        allocation=jnp.broadcast_to(ALLOCATION, (2, 2, AGENTS)),
-        last_action=jnp.ones((2, 2, AGENTS), int),
-        action=jnp.zeros((2, 2, AGENTS), int),
-        rewards=jnp.ones((2, 2, 3)),
-        terminated=jnp.zeros((2, 2), bool),
-        truncated=jnp.asarray([[False, True], [False, False]]),
-        since_decision=jnp.zeros((2, 2), int),
+        state=jnp.asarray([first, length]),
+        allocation=jnp.broadcast_to(ALLOCATION, (2, 3, AGENTS)),
+        last_action=jnp.stack([jnp.full((3, AGENTS), 1), jnp.full((3, AGENTS), 3)]),
+        action=jnp.full((2, 3, AGENTS), 2),
+        rewards=jnp.broadcast_to(jnp.asarray([1.0, 2.0, 4.0]), (2, 3, 3)),
+        **{name: jnp.asarray([flags, [False] * 3]) for name, flags in ENDS.items()},
+        since_decision=jnp.zeros((2, 3), int),
+        end=jnp.zeros((2, 3), int),
     )
-    batch = actor_batch(
+    return Windows(rows, rows.state, jnp.ones((2, 3), int), kept=jnp.full((2, 3), kept))
+
+
+END_VIEW = replace(random_view(1), active=jnp.asarray([False, True, True]))
+"""Where episodes end: the first subtask is finished, the others are not."""
+
+
+def ended_batch(learned, kept=True, **options):
+    networks, params, target = learned
+    table = jax.tree.map(lambda *leaves: jnp.stack(leaves), random_view(0), END_VIEW, random_view(2))
+    return actor_batch(
         params,
-        target_params,
+        target,
         networks,
-        lambda view: view,
+        lambda index: jax.tree.map(lambda leaf: leaf[index], table),
         jax.random.key(0),
-        rows,
-        rows.state,
+        ended_windows(kept),
         gamma=GAMMA,
         reward_scale=1.0,
+        **options,
     )
-    assert batch.counts.tolist() == [[1, 1, 0], [0, 0, 0]]
+
+
+def greedy_values(learned, view, last_action, allocation=ALLOCATION):
+    """The target network's values of subtasks if all do what the live network finds best, looked at as `allocation`
+    has it."""
+    networks, params, target = learned
+    sight = networks.look(jax.random.key(0), view, allocation)
+    last = jnp.full(AGENTS, last_action)
+    best = greedy(networks.utilities(params, sight, last), networks.scope.available(view, ALLOCATION))
+    chosen = np.asarray(take(networks.utilities(target, sight, last), best))
+    return np.array([chosen[0] + chosen[1], chosen[2]])
+
+
+def test_values_end_with_their_own_subtask(learned):
+    """Another subtask may end the episode: an unfinished one goes on in the state that the episode ended in."""
+    batch = ended_batch(learned, ends="subtask")
+    beyond = GAMMA * greedy_values(learned, END_VIEW, 2)
+    np.testing.assert_allclose(batch.target[0, :2], [1, 2 + beyond[1]], rtol=1e-5)
+    np.testing.assert_allclose(batch.target[1, :2], [1, 2 + beyond[1]], rtol=1e-5)
+    going_on = [1, 2] + GAMMA * greedy_values(learned, random_view(2), 3)
+    np.testing.assert_allclose(batch.target[2, :2], going_on, rtol=1e-5)
+    assert batch.counts.tolist() == [[1, 1, 0]] * 3
+
+
+def test_values_end_with_the_episode(learned):
+    """If it was really over; a time limit is bootstrapped through."""
+    batch = ended_batch(learned, ends="episode")
+    np.testing.assert_allclose(batch.target[0, :2], [1, 2], rtol=1e-6)
+    beyond = GAMMA * greedy_values(learned, END_VIEW, 2)
+    np.testing.assert_allclose(batch.target[1, :2], [1, 2 + beyond[1]], rtol=1e-5)
+    assert batch.counts.tolist() == [[1, 1, 0]] * 3
+
+
+@pytest.mark.parametrize(("ends", "counting"), [("subtask", [0, 0, 1]), ("episode", [1, 0, 1])])
+def test_steps_whose_next_state_is_lost_do_not_count(learned, ends, counting):
+    """Where nothing of it is needed they do: an end without a value beyond."""
+    counts = ended_batch(learned, kept=False, ends=ends).counts
+    assert counts.tolist() == [[count, count, 0] for count in counting]
+
+
+def test_the_task_as_a_whole_ends_with_its_episode():
+    """Flat actors learn one value, which has nothing beyond the end of the episode."""
+    networks = ActorNetworkOptions(width=8, heads=2, hidden=8)
+    actors = Actors(SPEC, ActorOptions(batch=2, networks=networks), Flat(SPEC), period=1)
+    view = jax.tree.map(lambda leaf: leaf[None], random_view())
+    params = actors.init(jax.random.key(1), view, ALLOCATION[None]).params
+    table = jax.tree.map(lambda *leaves: jnp.stack(leaves), random_view(0), END_VIEW, random_view(2))
+    windows = ended_windows(kept=True)
+    batch = actor_batch(
+        params,
+        params,
+        actors.networks,
+        lambda index: jax.tree.map(lambda leaf: leaf[index], table),
+        jax.random.key(0),
+        windows._replace(steps=replace(windows.steps, rewards=windows.steps.rewards[..., :1])),
+        gamma=GAMMA,
+        reward_scale=1.0,
+        ends="subtask",
+    )
+    assert float(batch.target[0, 0]) == 1
+    assert float(batch.target[1, 0]) != 1, "a time limit is no end"
+
+
+def test_the_next_state_may_be_looked_at_under_the_next_allocation(learned):
+    """Teams stay what they were, and so does what they may do; but each agent looks at its next subtask's entities."""
+    windows, moved = ended_windows(kept=True), jnp.asarray([1, 0, 1])
+    steps = replace(windows.steps, allocation=windows.steps.allocation.at[1].set(moved))
+    networks, params, target = learned
+    table = jax.tree.map(lambda *leaves: jnp.stack(leaves), random_view(0), END_VIEW, random_view(2))
+
+    def targets(choice):
+        batch = actor_batch(
+            params,
+            target,
+            networks,
+            lambda index: jax.tree.map(lambda leaf: leaf[index], table),
+            jax.random.key(0),
+            windows._replace(steps=steps),
+            gamma=GAMMA,
+            reward_scale=1.0,
+            next_allocation=choice,
+        )
+        return np.asarray(batch.target)
+
+    for choice, allocation in (("kept", ALLOCATION), ("renewed", moved)):
+        expected = [1, 2] + GAMMA * greedy_values(learned, random_view(2), 3, allocation)
+        np.testing.assert_allclose(targets(choice)[2, :2], expected, rtol=1e-5)
+    np.testing.assert_array_equal(targets("kept")[:2], targets("renewed")[:2])  # nothing follows an end
 
 
 def test_the_loss_is_the_mean_square_of_errors_that_count(learned):

@@ -58,7 +58,8 @@ def test_without_imagination_it_is_plain_qmix():
     sight = plain.networks.look(KEY, batch.view, batch.allocation)
     values = plain.networks.utilities(params, sight, batch.last_action)
     chosen = jnp.take_along_axis(values, batch.action[..., None], axis=-1)[..., 0]
-    by_hand = np.mean((np.asarray(plain.networks.mix(params, chosen, sight)) - np.asarray(batch.target)) ** 2)
+    mixed = plain.networks.mix(params, chosen, sight, batch.last_action)
+    by_hand = np.mean((np.asarray(mixed) - np.asarray(batch.target)) ** 2)
     assert float(loss) == pytest.approx(float(by_hand), rel=1e-5)
     mixed, figures = actors(0.5).loss(params, KEY, batch)
     assert float(mixed) == pytest.approx(0.5 * figures["actor_loss"] + 0.5 * figures["imagined_loss"])

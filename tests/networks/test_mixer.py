@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from views import SPEC, random_view, rename_subtasks, select_entities, without
+from views import ACTIONS, SPEC, random_view, rename_subtasks, select_entities, without
 
 from alma.networks.mixer import Independent, Qmix, Sum
 from alma.networks.scope import Masked
@@ -13,24 +13,36 @@ from alma.networks.scope import Masked
 VIEW = random_view()
 ALLOCATION = jnp.asarray([0, 1, 0])
 UTILITIES = jnp.asarray([0.5, -1.0, 2.0])
+LAST = jnp.asarray([1, 3, -1])
+KINDS = {
+    "sum": Sum(),
+    "softmax": Qmix(ACTIONS, 4, 8, 2),
+    "absolute": Qmix(ACTIONS, 4, 8, 2, weights="absolute", offsets="absolute"),
+}
 
 
 def see(view=VIEW, allocation=ALLOCATION):
     return Masked(SPEC).look(jax.random.key(0), view, allocation)
 
 
-@pytest.fixture(scope="module", params=["sum", "softmax", "absolute"])
+def begin(network):
+    return network.init(jax.random.key(1), UTILITIES[None], see(), see().relates[None], LAST)
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def mixer(request):
-    network = Sum() if request.param == "sum" else Qmix(4, 8, 2, weights=request.param)
-    return network, network.init(jax.random.key(1), UTILITIES[None], see(), see().relates[None])
+    network = KINDS[request.param]
+    return network, begin(network)
 
 
 @pytest.fixture(scope="module")
 def mix(mixer):
     network, params = mixer
-    apply = jax.jit(lambda utilities, sight: network.apply(params, utilities[None], sight, sight.relates[None]))
-    return lambda utilities=UTILITIES, view=VIEW, allocation=ALLOCATION: np.asarray(
-        apply(utilities, see(view, allocation))
+    apply = jax.jit(
+        lambda utilities, sight, last: network.apply(params, utilities[None], sight, sight.relates[None], last)
+    )
+    return lambda utilities=UTILITIES, view=VIEW, allocation=ALLOCATION, last=LAST: np.asarray(
+        apply(utilities, see(view, allocation), last)
     )
 
 
@@ -69,7 +81,7 @@ def test_what_is_outside_a_subtask_does_not_matter_to_its_value(mix):
 def test_permuting_agents_changes_nothing(mix):
     order = np.array([2, 0, 1])
     permuted = select_entities(VIEW, order.tolist(), [3, 4, 5, 6])
-    np.testing.assert_allclose(mix(UTILITIES[order], permuted, ALLOCATION[order]), mix(), atol=1e-5)
+    np.testing.assert_allclose(mix(UTILITIES[order], permuted, ALLOCATION[order], LAST[order]), mix(), atol=1e-5)
 
 
 def test_renaming_subtasks_permutes_their_values(mix):
@@ -99,29 +111,58 @@ def test_a_group_without_utility_changes_nothing(mixer, mix):
     sight = see()
     twice = jnp.stack([UTILITIES, jnp.zeros(3)])
     groups = jnp.stack([sight.relates, ~sight.relates])
-    np.testing.assert_allclose(network.apply(params, twice, sight, groups), mix(), atol=1e-5)
+    np.testing.assert_allclose(network.apply(params, twice, sight, groups, LAST), mix(), atol=1e-5)
 
 
 def test_weights_of_a_group_are_made_under_its_mask():
-    sight, network = see(), Qmix(4, 8, 2)
-    params = network.init(jax.random.key(1), UTILITIES[None], sight, sight.relates[None])
+    sight, network = see(), KINDS["softmax"]
+    params = begin(network)
     groups = sight.relates[None]
-    whole = network.apply(params, UTILITIES[None], sight, groups)
-    narrow = network.apply(params, UTILITIES[None], sight, groups & (jnp.arange(7) < 3))
+    whole = network.apply(params, UTILITIES[None], sight, groups, LAST)
+    narrow = network.apply(params, UTILITIES[None], sight, groups & (jnp.arange(7) < 3), LAST)
     assert not np.allclose(whole[:2], narrow[:2])
     nothing = jnp.zeros((1, 3))
-    unchanged = network.apply(params, nothing, sight, groups & (jnp.arange(7) < 3))
-    np.testing.assert_allclose(network.apply(params, nothing, sight, groups), unchanged, atol=1e-6)
+    unchanged = network.apply(params, nothing, sight, groups & (jnp.arange(7) < 3), LAST)
+    np.testing.assert_allclose(network.apply(params, nothing, sight, groups, LAST), unchanged, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "absolute"])
+def test_hypernetworks_see_what_members_did_last(kind):
+    """A subtask's weights depend on the last actions of its own agents, and on nobody else's."""
+    network, sight = KINDS[kind], see()
+    params = begin(network)
+
+    def mixed(last):
+        return np.asarray(network.apply(params, UTILITIES[None], sight, sight.relates[None], jnp.asarray(last)))
+
+    before, after = mixed([1, 3, -1]), mixed([1, 3, 2])
+    assert before[0] != after[0]
+    np.testing.assert_array_equal(before[1:], after[1:])
+
+
+def test_absolute_offsets_by_hand():
+    """Without utilities, a subtask is worth elu(|b1|) . w_final + |V|: never less than nothing."""
+    signed, absolute = Qmix(ACTIONS, 4, 8, 2), Qmix(ACTIONS, 4, 8, 2, offsets="absolute")
+    sight = see()
+    nothing, groups = jnp.zeros((1, 3)), sight.relates[None]
+    least = []
+    for seed in range(8):
+        params = signed.init(jax.random.key(seed), nothing, sight, groups, LAST)
+        least.append(float(jnp.min(signed.apply(params, nothing, sight, groups, LAST))))
+        values = absolute.apply(params, nothing, sight, groups, LAST)
+        assert (values >= 0).all()
+        np.testing.assert_array_equal(values[2], 0)  # nobody is there
+    assert min(least) < 0
 
 
 def test_sum_by_hand():
-    mixed = Sum().apply({}, UTILITIES[None], see(), see().relates[None])
+    mixed = Sum().apply({}, UTILITIES[None], see(), see().relates[None], LAST)
     assert mixed.tolist() == [2.5, -1.0, 0.0]
-    twice = Sum().apply({}, jnp.stack([UTILITIES, 10 * UTILITIES]), see(), see().relates[None].repeat(2, axis=0))
+    twice = Sum().apply({}, jnp.stack([UTILITIES, 10 * UTILITIES]), see(), see().relates[None].repeat(2, axis=0), LAST)
     assert twice.tolist() == [27.5, -11.0, 0.0]
 
 
 def test_independent_agents_by_hand():
     mixer, sight = Independent(), see(allocation=jnp.asarray([0, -1, 1]))
-    assert mixer.apply({}, UTILITIES[None], sight, sight.relates[None]).tolist() == [0.5, 0.0, 2.0]
+    assert mixer.apply({}, UTILITIES[None], sight, sight.relates[None], LAST).tolist() == [0.5, 0.0, 2.0]
     assert mixer.spread(jnp.asarray([5.0, 7.0, 9.0]), sight.members).tolist() == [5.0, 0.0, 7.0]

@@ -9,9 +9,21 @@ TARGETS = jnp.asarray([10.0, 12.0, 40.0])
 WEIGHT = jnp.asarray([1.0, 1.0, 0.0])
 
 
+def test_the_first_targets_set_the_statistics():
+    """At once and wholly; scale and shift stay, so that outputs count as normalised from the beginning."""
+    head = PopArt()
+    params = head.adapt(head.init(), TARGETS, WEIGHT)
+    assert float(params["mean"]) == 11
+    assert float(params["square"] - params["mean"] ** 2) == pytest.approx(1)
+    assert (float(params["log_scale"]), float(params["shift"])) == (0, 0)
+    np.testing.assert_allclose(head.value(params, RAW), 11 + RAW, rtol=1e-6)
+    later = head.adapt(params, TARGETS + 100, WEIGHT)
+    assert float(later["mean"]) == pytest.approx(11 + 0.01 * 100)
+
+
 def test_values_stay_what_they_were_when_statistics_move():
     head = PopArt(rate=0.3)
-    params = head.init()
+    params = head.adapt(head.init(), TARGETS - 5, WEIGHT)
     for _ in range(20):
         moved = head.adapt(params, TARGETS, WEIGHT)
         np.testing.assert_allclose(head.value(moved, RAW), head.value(params, RAW), rtol=1e-4, atol=1e-4)

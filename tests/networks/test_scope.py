@@ -52,7 +52,7 @@ def values(networks, params, view=VIEW, allocation=ALLOCATION, key=KEY):
     """Utilities, and the mixed value of the greedy actions."""
     sight = networks.look(key, view, allocation)
     utilities = networks.utilities(params, sight, LAST)
-    return np.asarray(utilities), np.asarray(networks.mix(params, utilities.max(axis=-1), sight))
+    return np.asarray(utilities), np.asarray(networks.mix(params, utilities.max(axis=-1), sight, LAST))
 
 
 def test_flat_is_one_subtask_that_holds_everything(networks_of):
@@ -161,7 +161,7 @@ def test_order_does_not_matter(networks_of, scope):
     sight = networks.look(KEY, permuted, ALLOCATION[agents])
     after = networks.utilities(params, sight, LAST[agents])
     np.testing.assert_allclose(after, utilities[agents], atol=1e-5)
-    np.testing.assert_allclose(networks.mix(params, after.max(axis=-1), sight), mixed, atol=1e-5)
+    np.testing.assert_allclose(networks.mix(params, after.max(axis=-1), sight, LAST[agents]), mixed, atol=1e-5)
 
 
 def test_what_is_not_visible_is_not_seen_by_agents(networks_of):
