@@ -93,10 +93,14 @@ STATISTICS = ("['mean']", "['square']", "['begun']")
 """Of Pop-Art: they follow the targets, and have no gradient."""
 
 
-def assert_reached(live, target):
+SINGLE = [f"['proposal']['params']['MultiHead_0']['{part}']['kernel']" for part in ("key", "query")]
+"""A door is a subtask of one entity, so that the pointer network's attention has nothing to choose among."""
+
+
+def assert_reached(live, target, unused=()):
     named = [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(live)]
     silent = [name for name, leaf in named if not name.endswith(STATISTICS) and not jnp.any(leaf != 0)]
-    assert not silent
+    assert silent == list(unused)
     assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(target))
 
 
@@ -134,7 +138,8 @@ def test_gradients_reach_all_of_an_allocator_and_no_target(learning):
         )
         return aql_loss(params, allocator.networks, batch, 0.01)[0]
 
-    assert_reached(*gradients_of(loss, state.allocator))
+    unused = SINGLE if allocator.options.networks.kind == "pointer" else ()
+    assert_reached(*gradients_of(loss, state.allocator), unused)
 
 
 def test_rewards_are_owed_to_who_was_there():
