@@ -86,12 +86,19 @@ class AllocatorNetworkOptions:
     """Of attention."""
     choice_width: int = 32
     """Of the parts of the pair networks that are computed anew for every allocation."""
+    relations: bool = True
+    """Whether the pointer network and its critic see what entities are to an agent (offset, distance, ...); pair
+    networks always do."""
     places: bool = False
-    """Whether pair networks see where on the map entities are, besides where they are from an agent. The pointer
-    network always does: it knows no relations."""
+    """Whether networks see where on the map entities are, besides where they are from an agent."""
 
     def __post_init__(self) -> None:
         _require_at_least(1, self, "width", "heads", "choice_width")
+        _require(self.relations or self.places, "without relations, networks need places: set places too")
+        _require(
+            self.relations or self.kind == "pointer",
+            "pair networks are made of relations: set relations, or choose the pointer network",
+        )
         _require(
             self.width % self.heads == 0,
             f"width must be a multiple of the {self.heads} heads of attention, not {self.width}",
@@ -391,7 +398,7 @@ PAPER = TrainingOptions(
         entropy_proposals=32,
         target_rate=1.0,
         target_episodes=50,
-        networks=AllocatorNetworkOptions(kind="pointer", places=True, width=128),
+        networks=AllocatorNetworkOptions(kind="pointer", relations=False, places=True, width=128),
     ),
     collection=CollectionOptions(
         environments=8,

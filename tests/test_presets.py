@@ -31,6 +31,7 @@ def test_the_paper():
     assert (allocator.n_step, allocator.updates) == (1, 1)
     assert (allocator.max_age, allocator.target_episodes) == (150_000, 50)
     assert (allocator.networks.kind, allocator.networks.width, allocator.networks.heads) == ("pointer", 128, 4)
+    assert (allocator.networks.relations, allocator.networks.places) == (False, True)
     assert (collection.environments, collection.buffer, collection.episodes_per_update) == (8, 5000 * 150, 1)
     assert collection.steps_per_update == collection.environments, "or short episodes would not get their updates"
     assert PAPER.exploration.action == Linear(1.0, 0.05, 2_000_000)
@@ -62,6 +63,8 @@ def test_starcraft_can_be_trained_on(method):
     [
         (lambda: ActorNetworkOptions(width=30), "width must be a multiple of the 4 heads"),
         (lambda: ActorNetworkOptions(relations=False), "without relations, networks need places"),
+        (lambda: replace(FAST.allocator.networks, relations=False), "without relations, networks need places"),
+        (lambda: replace(FAST.allocator.networks, relations=False, places=True), "pair networks are made of relations"),
         (lambda: replace(FAST.actors, gamma=1.5), "gamma must lie between 0 and 1"),
         (lambda: replace(FAST.actors, n_step=0), "n_step must be at least 1"),
         (lambda: replace(FAST.actors, imagination=1.5), "imagination must lie between 0 and 1"),

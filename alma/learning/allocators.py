@@ -74,9 +74,9 @@ class LearnedAllocator:
     def networks(self) -> AllocatorNetworks:
         options = self.options.networks
         head = make_head(self.options.popart)
-        if options.kind == "pointer":
-            return PointerAllocator(head, options.width, options.heads)
         features = self.spec.features_seen(options.places)
+        if options.kind == "pointer":
+            return PointerAllocator(head, options.width, options.heads, features, options.relations)
         return PairAllocator(head, options.width, options.choice_width, self.spec.things_per_subtask, features)
 
     @property

@@ -124,25 +124,30 @@ class PointerAllocator(AllocatorNetworks):
 
     width: int
     heads: int
+    features: tuple[int, ...]
+    """Of entities, that are looked at."""
+    use_relations: bool = False
+    """Whether both networks see relations between agents and entities."""
 
     @property
     def proposal(self) -> Any:
-        return PointerProposal(self.width, self.heads)
+        return PointerProposal(self.width, self.heads, self.use_relations)
 
     @property
     def critic(self) -> Any:
-        return AttentionCritic(self.width, self.heads)
+        return AttentionCritic(self.width, self.heads, self.use_relations)
 
     def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params:
         proposal_key, critic_key = jax.random.split(key)
+        seen = look_at(self.features, view)
         return {
-            "proposal": self.proposal.init(proposal_key, view, previous),
-            "critic": self.critic.init(critic_key, view, previous[..., None, :]),
+            "proposal": self.proposal.init(proposal_key, seen, previous),
+            "critic": self.critic.init(critic_key, seen, previous[..., None, :]),
             "head": self.head.init(),
         }
 
     def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> PointerState:
-        return PointerState(view, previous)
+        return PointerState(look_at(self.features, view), previous)
 
     def choices(self, params: Params, encoded: PointerState) -> Choices:
         return self.proposal.apply(params["proposal"], encoded.view, encoded.previous)

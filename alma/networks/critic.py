@@ -15,6 +15,8 @@ class AttentionCritic(nn.Module):
 
     width: int = 128
     heads: int = 4
+    use_relations: bool = False
+    """Whether relations add to keys and values of the attention."""
 
     @nn.compact
     def __call__(self, view: View, allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P"]:
@@ -34,6 +36,7 @@ class AttentionCritic(nn.Module):
         attends = jnp.broadcast_to(
             present[..., None, :] & present[..., :agents, None], (*allocations.shape, view.present.shape[-1])
         )
-        attended = nn.relu(MultiHead(self.width, self.heads)(inputs, attends))
+        relations = view.relations[..., None, :, :, :] if self.use_relations else None
+        attended = nn.relu(MultiHead(self.width, self.heads)(inputs, attends, relations))
         team_size = jnp.maximum(jnp.sum(view.present[..., :agents], axis=-1), 1)[..., None, None]
         return Dense(1, name="value")(jnp.sum(attended, axis=-2) / team_size)[..., 0]

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.choice import choose_by_logits
 from alma.networks.attention import MultiHead
-from alma.networks.layers import Dense
+from alma.networks.layers import Dense, of_any_size
 from alma.networks.masks import allocation_matrix
 from alma.task import NOBODY, View, subtask_of_entities
 
@@ -77,6 +77,8 @@ class PointerChoices(NamedTuple):
 
     agents: Float[Array, "*b A H"]
     subtasks: Float[Array, "*b M H"]
+    liking: Float[Array, "*b A M"]
+    """Products of the two, and what relations between agents and entities of a subtask add to them."""
     things: Float[Array, "*b M"]
     """Non-agent entities of each subtask."""
     allowed: Bool[Array, "*b A M"]
@@ -93,7 +95,7 @@ class PointerChoices(NamedTuple):
         # depend on the allocation is the same for all.
         who = self.agents[..., agent, :]
         of_things, of_team = jnp.split(0.2 * who @ self.counts_kernel.T, 2, axis=-1)
-        pointed = jnp.einsum("...h,...mh->...m", who, self.subtasks) + self.things * of_things
+        pointed = self.liking[..., agent, :] + self.things * of_things
         pointed += (who @ self.counts_bias)[..., None]
         for taken, _, likes in memory:
             pointed += taken * (likes[..., agent, None] + of_team)
@@ -111,26 +113,38 @@ class PointerChoices(NamedTuple):
 
 
 class PointerProposal(nn.Module):
-    """The paper's proposal: an autoregressive pointer network over subtasks."""
+    """The paper's proposal: an autoregressive pointer network over subtasks.
+
+    With relations, an agent h points at g + U r, not at g alone, where r adds up its relations to the entities of the
+    subtask: as keys of attention are extended.
+    """
 
     width: int = 128
     heads: int = 4
+    use_relations: bool = False
 
     @nn.compact
     def __call__(self, view: View, previous: Int[Array, "*b A"]) -> PointerChoices:
-        agents, subtasks = previous.shape[-1], view.active.shape[-1]
+        agents, count = previous.shape[-1], view.active.shape[-1]
         subtask = subtask_of_entities(view, previous)
-        belongs = allocation_matrix(subtask, subtasks) * view.present[..., None]
-        names = self.param("subtask", nn.initializers.normal(0.1), (subtasks, self.width))
+        belongs = allocation_matrix(subtask, count) * view.present[..., None]
+        names = self.param("subtask", nn.initializers.normal(0.1), (count, self.width))
         embedded = Dense(self.width, name="entity")(view.entities) + belongs @ names
         # A subtask is encoded from its own entities alone: agents come in only when they are given to it.
         things, of_things = embedded[..., agents:, :], belongs[..., agents:, :]
         together = jnp.einsum("...em,...fm->...ef", of_things, of_things) > 0
         attended = MultiHead(self.width, self.heads)(nn.relu(things), together)
+        who, subtasks = embedded[..., :agents, :], jnp.einsum("...eh,...em->...mh", attended, of_things)
+        liking = jnp.einsum("...ah,...mh->...am", who, subtasks)
+        if self.use_relations:
+            near = jnp.einsum("...aer,...em->...amr", view.relations[..., agents:, :], of_things)
+            kernel = self.param("relation", of_any_size, (near.shape[-1], self.width))
+            liking += jnp.einsum("...ar,...amr->...am", who @ kernel.T, near)
         lecun, zeros = nn.initializers.lecun_normal(), nn.initializers.zeros
         return PointerChoices(
-            agents=embedded[..., :agents, :],
-            subtasks=jnp.einsum("...eh,...em->...mh", attended, of_things),
+            agents=who,
+            subtasks=subtasks,
+            liking=liking,
             things=jnp.sum(of_things, axis=-2),
             allowed=allowed_subtasks(view, agents),
             counts_kernel=self.param("counts_kernel", lecun, (2, self.width)),

@@ -21,7 +21,8 @@ EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
 
 NETWORKS = {
     "pairs": PairAllocator(Plain(), 8, 6, things=2, features=tuple(range(FEATURES))),
-    "pointer": PointerAllocator(Plain(), 8, heads=2),
+    "pointer": PointerAllocator(Plain(), 8, heads=2, features=tuple(range(FEATURES))),
+    "near pointer": PointerAllocator(Plain(), 8, heads=2, features=tuple(range(FEATURES)), use_relations=True),
 }
 
 
@@ -160,14 +161,23 @@ def test_a_pointer_s_subtasks_do_not_look_at_each_other():
     assert (pointer_subtasks(changed) != pointer_subtasks()).any(axis=1).tolist() == [True, False, False]
 
 
+@pytest.mark.parametrize("kind", ["pointer", "near pointer"])
 @pytest.mark.parametrize("allocation", [(1, 1, 1), (1, 1, 0), (0, 2, 0), (2, 1, 0), (1, NOBODY, 1)])
-def test_a_pointer_by_hand(allocation):
-    """Logits are h . (g + counts) / sqrt(H); then g changes where it was chosen."""
-    codes = make_proposal(NETWORKS["pointer"])()
+def test_a_pointer_by_hand(allocation, kind):
+    """Logits are h . (g + counts + U r) / sqrt(H), r for relations if they are seen; then g changes where it was
+    chosen."""
+    network = NETWORKS[kind]
+    params = network.init(jax.random.key(0), VIEW, PREVIOUS)
+    codes = network.choices(params, network.encode(params, VIEW, PREVIOUS))
+    near = np.zeros((3, 3, 8))
+    if kind == "near pointer":
+        relations = np.asarray(VIEW.relations)[:, 3:]
+        of_subtasks = np.stack([relations[:, 0] + relations[:, 3], relations[:, 1], relations[:, 2]], axis=1)
+        near = of_subtasks @ np.asarray(params["proposal"]["params"]["relation"])
     g, given, memory = np.array(codes.subtasks), np.zeros(3), codes.start()
     for agent, subtask in enumerate(allocation):
         counts = 0.2 * np.stack([np.array([2, 1, 1]), given], axis=1)  # things, agents
-        pointed = g + counts @ np.asarray(codes.counts_kernel) + np.asarray(codes.counts_bias)
+        pointed = g + counts @ np.asarray(codes.counts_kernel) + np.asarray(codes.counts_bias) + near[agent]
         expected = pointed @ np.asarray(codes.agents[agent]) / np.sqrt(8)
         np.testing.assert_allclose(codes.logits(agent, memory), expected, rtol=1e-5)
         if subtask != NOBODY:
@@ -222,6 +232,20 @@ def test_subtasks_by_other_names_are_as_likely_and_worth_as_much(kind):
     found = judged(renamed, rename_subtasks(VIEW, order.tolist()), previous, jnp.asarray(new_name)[EVERY])
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "matters"), [("pointer", False), ("near pointer", True)])
+def test_relations_matter_where_they_are_seen(kind, matters):
+    network = NETWORKS[kind]
+    params = network.init(jax.random.key(0), VIEW, PREVIOUS)
+    farther = replace(VIEW, relations=VIEW.relations + 1)
+
+    def judged(view):
+        encoded = network.encode(params, view, PREVIOUS)
+        return *network.log_probabilities(params, encoded, EVERY), network.values(params, encoded, EVERY)
+
+    for one, other in zip(judged(VIEW), judged(farther), strict=True):
+        assert (not np.allclose(one, other, atol=1e-5)) == matters
 
 
 def test_absent_agents_change_no_value(critic):
