@@ -418,6 +418,23 @@ PAPER = TrainingOptions(
 )
 """The paper's table, and what is known of its experiments besides."""
 
+FAITHFUL = replace(
+    FAST,
+    steps=5_000_000,
+    actors=replace(
+        FAST.actors, popart=True, ends="subtask", networks=replace(PAPER.actors.networks, relations=True, places=False)
+    ),
+    allocator=replace(
+        FAST.allocator,
+        popart=True,
+        proposals=32,
+        variations=0,
+        entropy_proposals=32,
+        networks=replace(PAPER.allocator.networks, relations=True, places=False),
+    ),
+)
+"""The paper's networks, mixer and losses, with relations to see by, collected and scheduled as `fast` does."""
+
 TINY = TrainingOptions(
     steps=20_480,
     actors=ActorOptions(batch=32, networks=ActorNetworkOptions(width=16, hidden=16)),
@@ -432,7 +449,7 @@ TINY = TrainingOptions(
 )
 """For tests and first looks: seconds, and nothing learned to speak of."""
 
-PRESETS = {"fast": FAST, "long": LONG, "paper": PAPER, "tiny": TINY}
+PRESETS = {"fast": FAST, "long": LONG, "faithful": FAITHFUL, "paper": PAPER, "tiny": TINY}
 
 IMAGINATION = 0.5
 """lambda of REFIL in the paper."""

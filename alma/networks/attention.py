@@ -4,13 +4,15 @@ Most of the work is the same under all masks, and done once: agents that imagine
 """
 
 import math
+from collections.abc import Iterable
+from functools import reduce
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from alma.networks.layers import Dense, of_any_size
+from alma.networks.layers import Dense, by_rows, of_any_size
 
 
 class Heads(nn.Module):
@@ -26,11 +28,34 @@ class Heads(nn.Module):
         return jnp.moveaxis(kernel.reshape(self.inputs, self.heads, self.size), 1, 0)
 
 
+class Affine(nn.Module):
+    """The weights of a layer, to be composed with those of others."""
+
+    inputs: int
+    width: int
+
+    @nn.compact
+    def __call__(self) -> tuple[Float[Array, "F W"], Float[Array, "W"]]:
+        kernel = self.param("kernel", of_any_size, (self.inputs, self.width))
+        return kernel, self.param("bias", nn.initializers.zeros, (self.width,))
+
+
 def each_head(rows: Float[Array, "*b n F"], kernels: Float[Array, "n F W"]) -> Float[Array, "*b n W"]:
     """Every head through a layer of its own: a few large products, instead of many small ones."""
     flat = rows.reshape(math.prod(rows.shape[:-2]), *rows.shape[-2:])  # features may be none at all
     products = jnp.stack([flat[:, head] @ kernel for head, kernel in enumerate(kernels)], axis=1)
     return products.reshape(*rows.shape[:-1], kernels.shape[-1])
+
+
+def all_heads(rows: Float[Array, "*b n F"], kernels: Float[Array, "n F W"]) -> Float[Array, "*b W"]:
+    """Every head through a layer of its own, and the sum over heads: one large product."""
+    joined = rows.reshape(*rows.shape[:-2], math.prod(rows.shape[-2:]))
+    return by_rows(joined, kernels.reshape(-1, kernels.shape[-1]))
+
+
+def add_up(parts: Iterable[Array]) -> Array:
+    """The sum of one array or more."""
+    return reduce(jnp.add, parts)
 
 
 class MultiHead(nn.Module):
@@ -45,6 +70,9 @@ class MultiHead(nn.Module):
 
     width: int
     heads: int = 4
+    last: int = 0
+    """Width of one more linear layer, directly behind the output. The layers from values on are then composed into one
+    before anything goes through them. 0: there is none."""
 
     @nn.compact
     def __call__(
@@ -69,13 +97,20 @@ class MultiHead(nn.Module):
         if relations is not None:
             logits += jnp.einsum("...qhr,...qer->...qhe", sought("key_relation", relations), relations)
         weights = masked_softmax(logits / jnp.sqrt(size), attends[..., None, :])
-        values = each_head(jnp.einsum("...qhe,...ew->...qhw", weights, inputs), kernels("value", inputs))
+        found = [(jnp.einsum("...qhe,...ew->...qhw", weights, inputs), kernels("value", inputs))]
         if relations is not None:
             near = jnp.einsum("...qhe,...qer->...qhr", weights, relations)
-            values += each_head(near, kernels("value_relation", relations))
-        join = Dense(self.width, name="output")
-        output = join(values.reshape(*values.shape[:-2], self.width))
-        return jnp.where(jnp.any(attends, axis=-1, keepdims=True), output, 0)
+            found.append((near, kernels("value_relation", relations)))
+        anything = jnp.any(attends, axis=-1, keepdims=True)
+        join, bias = Affine(self.width, self.width, name="output")()
+        if not self.last:
+            values = add_up(each_head(mixed, kernel) for mixed, kernel in found)
+            output = by_rows(values.reshape(*values.shape[:-2], self.width), join) + bias
+            return jnp.where(anything, output, 0)
+        last, offset = Affine(self.width, self.last, name="last")()
+        join_last = (join @ last).reshape(self.heads, size, self.last)
+        output = add_up(all_heads(mixed, kernel @ join_last) for mixed, kernel in found) + bias @ last
+        return jnp.where(anything, output, 0) + offset
 
 
 class Attention(nn.Module):

@@ -10,7 +10,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from alma.networks.attention import Attention
+from alma.networks.attention import MultiHead
 from alma.networks.layers import Dense
 from alma.networks.scope import Sight
 from alma.networks.utility import with_actions
@@ -55,6 +55,10 @@ class Independent(Mixer):
         return utilities[..., 0, :] * jnp.any(sight.members > 0, axis=-1)
 
 
+HYPERNETWORKS = ("first", "final", "bias", "value")
+"""What QMIX makes of entities: weights of the hidden layer, of the output, a bias of each."""
+
+
 class Qmix(Mixer):
     """QMIX with hypernetworks that attend over entities; monotonic in every utility.
 
@@ -80,11 +84,15 @@ class Qmix(Mixer):
         last_action: Int[Array, "*b A"],
     ) -> Float[Array, "*b K"]:
         view, members = sight.view, sight.members
-        features = with_actions(view, last_action, self.actions)
+        # The entity layers of all hypernetworks are one product.
+        encode = Dense(len(HYPERNETWORKS) * self.hyper_width, name="entities")
+        encoded = nn.relu(encode(with_actions(view, last_action, self.actions)))
+        inputs = dict(zip(HYPERNETWORKS, jnp.split(encoded[..., None, :, :], len(HYPERNETWORKS), axis=-1), strict=True))
+        relations = view.relations[..., None, :, :, :] if self.use_relations else None
 
         def hypernetwork(name: str, masks: Bool[Array, "*b G A E"]) -> Float[Array, "*b G A W"]:
-            trunk = Attention(self.hyper_width, self.heads, self.use_relations, name=f"{name}_trunk")
-            return Dense(self.width, name=name)(trunk(features, view.relations, masks))
+            attend = MultiHead(self.hyper_width, self.heads, last=self.width, name=name)
+            return attend(inputs[name], masks, relations)
 
         def mean_of_members(name: str) -> Float[Array, "*b K W"]:
             rows = hypernetwork(name, sight.relates[..., None, :, :])[..., 0, :, :]

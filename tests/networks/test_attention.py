@@ -47,6 +47,22 @@ def test_attention_by_the_book():
     np.testing.assert_allclose(network.apply(params, inputs, attends, relations), expected, atol=1e-5)
 
 
+def test_a_last_layer_is_a_layer_behind_the_output():
+    """Composing it with the layers before it changes no value, nor what yields where there is nothing to look at."""
+    inputs, attends, relations = situation()
+    attends = attends.at[0].set(False)
+    network, behind = MultiHead(WIDTH, HEADS), MultiHead(WIDTH, HEADS, last=3)
+    params = behind.init(jax.random.key(1), inputs, attends, relations)
+    params = jax.tree.map(lambda leaf: leaf + 0.1, params)  # biases count, too
+    output = network.apply(
+        {"params": {n: p for n, p in params["params"].items() if n != "last"}}, inputs, attends, relations
+    )
+    last = params["params"]["last"]
+    expected = output @ last["kernel"] + last["bias"]
+    np.testing.assert_allclose(behind.apply(params, inputs, attends, relations), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(expected[0], last["bias"])
+
+
 def test_without_relations_it_is_as_if_they_were_all_zero():
     inputs, attends, relations = situation()
     network = MultiHead(WIDTH, HEADS)
