@@ -1,6 +1,7 @@
 """Hyperparameters, and the sets of them that belong together."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -449,7 +450,15 @@ TINY = TrainingOptions(
 )
 """For tests and first looks: seconds, and nothing learned to speak of."""
 
-PRESETS = {"fast": FAST, "long": LONG, "faithful": FAITHFUL, "paper": PAPER, "tiny": TINY}
+PresetName: TypeAlias = Literal["fast", "long", "faithful", "paper", "tiny"]
+
+PRESETS: Mapping[str, TrainingOptions] = {
+    "fast": FAST,
+    "long": LONG,
+    "faithful": FAITHFUL,
+    "paper": PAPER,
+    "tiny": TINY,
+}
 
 IMAGINATION = 0.5
 """lambda of REFIL in the paper."""

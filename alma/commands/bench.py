@@ -11,7 +11,7 @@ from alma import runtime
 from alma.benchmark import benchmark_environment, benchmark_training
 from alma.commands.arguments import TaskChoice
 from alma.commands.showing import console, notes
-from alma.presets import preset, with_actors
+from alma.presets import PresetName, preset, with_actors
 from alma.trainer import Trainer
 
 
@@ -52,7 +52,7 @@ class BenchTrain:
     """What to train; `alma methods` lists them."""
     actors: Literal["aqmix", "refil"] | None = None
     """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
-    preset: Literal["fast", "long", "paper", "tiny"] = "fast"
+    preset: PresetName = "fast"
     """What to train with."""
     json: bool = False
     """Print one JSON object instead of a table."""

@@ -27,7 +27,7 @@ class Reproduce:
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE")]
     """`save-the-city`, `starcraft`, `save-the-city-minutes`, `starcraft-minutes`, `spread`, `spread-minutes`,
     `transplant`, `transplant-save-the-city`, `robustness`, `ablations`, or `all`."""
-    preset: Literal["fast", "paper", "tiny"] = "fast"
+    preset: Literal["fast", "faithful", "paper", "tiny"] = "fast"
     """What runs are trained with."""
     seeds: str | None = None
     """`0..4`, or `1,5,7`; the figure's own if not given."""

@@ -10,7 +10,7 @@ import tyro
 from alma.commands.arguments import parse_seeds, parse_setting
 from alma.commands.showing import console, notes, summary_table
 from alma.configuration import RunConfig
-from alma.presets import FAST, FOR_TASKS, PRESETS, TrainingOptions, preset, with_actors
+from alma.presets import FAST, FOR_TASKS, PRESETS, PresetName, TrainingOptions, preset, with_actors
 from alma.report.progress import make_display
 from alma.report.sinks import require_wandb
 from alma.run import Run, RunFolder, extend
@@ -31,7 +31,7 @@ class Train:
     """What to train; `alma methods` lists them."""
     actors: Literal["aqmix", "refil"] | None = None
     """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
-    preset: Literal["fast", "long", "paper", "tiny"] = "fast"
+    preset: PresetName = "fast"
     """Where the options below start from: ours for few cores, for minutes or for longer; the paper's; one for a first
     look."""
     seed: int = 0
