@@ -57,6 +57,8 @@ class Arm:
 
 def plain(value: Any) -> str:
     """A value as part of a file's name; of a whole group of options, its type will do."""
+    if isinstance(value, tuple):
+        return ",".join(map(plain, value))
     return type(value).__name__ if is_dataclass(value) else str(value)
 
 
@@ -188,12 +190,17 @@ _BATTLE_MINUTES = with_steps(
 SPREADS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def spreads_of(arms: tuple[Arm, ...]) -> tuple[Play, ...]:
-    """Runs that were trained with armies far apart, and play where they are nearer to each other."""
+def spreads_of(arms: tuple[Arm, ...], swept: str = "spread", **options: Any) -> tuple[Play, ...]:
+    """Runs that were trained with armies far apart, and play where they are nearer to each other: one option of the
+    task is swept, `options` are the same at all points."""
     return tuple(
-        Play(arm.setting.title, arm.label, arm, spread, {"spread": spread}) for arm in arms for spread in SPREADS
+        Play(arm.setting.title, arm.label, arm, spread, {**options, swept: spread})
+        for arm in arms
+        for spread in SPREADS
     )
 
+
+_SPREAD = (*arms_of(SZ_DISADVANTAGE, "alma", "flat"), *arms_of(MMM_SYMMETRIC, "alma", "flat"))
 
 PERIODS = (1, 3, 6, 12)
 ENTROPIES = (0.001, 0.01, 0.1, 1.0)
@@ -295,9 +302,17 @@ FIGURES = {
             "spread",
             "Armies nearer to each other than in training",
             "sweep",
-            spreads_of((*arms_of(SZ_DISADVANTAGE, "alma", "flat"), *arms_of(MMM_SYMMETRIC, "alma", "flat"))),
+            spreads_of(_SPREAD),
             seeds=2,
             axis="spread of armies (1: as in training)",
+        ),
+        Figure(
+            "spread-each",
+            "Armies at distances of their own",
+            "sweep",
+            spreads_of(_SPREAD, "one_spread", spread=(0.0, 1.0)),
+            seeds=2,
+            axis="spread of one army (the others' drawn from 0 to 1)",
         ),
         _over_minutes(
             "spread-minutes",

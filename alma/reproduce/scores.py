@@ -13,7 +13,7 @@ from rich.progress import track
 from alma.evaluation import Players, play_episodes, summarise
 from alma.policy import WEIGHTS, LearnedPolicy, fingerprint, load, transplant
 from alma.report.sinks import read_lines
-from alma.reproduce.figures import Arm, Figure, Play
+from alma.reproduce.figures import Arm, Figure, Play, plain
 from alma.reproduce.running import Budget
 from alma.run import RunFolder, read_json, write_json
 from alma.task import Task
@@ -111,7 +111,7 @@ def players_of(play: Play, policy: LearnedPolicy, folders: list[RunFolder], task
 
 def condition(play: Play, folders: list[RunFolder]) -> str:
     """What is different from the run as it was trained, as a name."""
-    changes = [f"{name}={value}" for name, value in play.task_options.items()]
+    changes = [f"{name}={plain(value)}" for name, value in play.task_options.items()]
     other = folders[1].path.name if len(folders) > 1 else play.allocator
     return "_".join([*changes, *([f"allocator={other}".replace(":", "-")] if other else [])]) or "as-trained"
 

@@ -18,9 +18,10 @@ from alma.reproduce import scores as scoring
 from alma.reproduce.marl_eval import marl_eval
 from alma.reproduce.rows import rows_of
 from alma.reproduce.running import Budget, plan, train_all
-from alma.reproduce.scores import EPISODES, SEED, curves_of, score_all
+from alma.reproduce.scores import EPISODES, SEED, condition, curves_of, score_all
 from alma.reproduce.statistics import Estimate
 from alma.reproduce.writing import missing, table, write_figure
+from alma.run import RunFolder
 
 BUDGET = Budget("tiny", seeds=(0,), steps=2048)
 CONSOLE = Console(stderr=True, force_terminal=False)
@@ -47,6 +48,18 @@ def scores(trained):
 def test_every_point_is_scored(scores):
     assert [score.play.label for score in scores] == [play.label for play in FIGURE.plays]
     assert {score.summary["episodes"] for score in scores} == {EPISODES}
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "as-trained"),
+        ({"spread": 0.5}, "spread=0.5"),
+        ({"spread": (0.0, 1.0), "one_spread": 0.5}, "spread=0.0,1.0_one_spread=0.5"),
+    ],
+)
+def test_scores_are_kept_under_what_differs_from_training(options, name):
+    assert condition(replace(FIGURE.plays[0], task_options=options), [RunFolder(Path("run"))]) == name
 
 
 def test_scores_are_those_of_evaluate(trained, scores):
