@@ -84,7 +84,9 @@ class Play:
     task_options: Mapping[str, Any] = field(default_factory=dict)
     """What is different from training."""
     allocator: Arm | str | None = None
-    """Who allocates instead: the run of another arm with the same seed, or a rule."""
+    """Who allocates instead: the run of an arm with the same seed, or a rule."""
+    other_seed: bool = False
+    """Whether the allocator comes from the run with the next seed; the last seed is followed by the first."""
 
 
 Kind = Literal["curves", "sweep", "bars"]
@@ -223,11 +225,15 @@ def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Play, ..
 
 
 def transplants(setting: Setting, *heuristics: str) -> tuple[Play, ...]:
-    """ALMA and heuristics as they were trained, and the allocator of each on the actors of the other."""
+    """ALMA and heuristics as they were trained, and the allocator of each on the actors of the other.
+
+    A control tells what it costs alone that allocator and actors were not trained together: both are ALMA's.
+    """
     ours, *others = arms_of(setting, "alma", *heuristics)
     return (
         *(Play(setting.title, f"{arm.label}, trained together", arm) for arm in (ours, *others)),
         *(Play(setting.title, f"ALMA's allocator on actors of {arm.label}", arm, allocator=ours) for arm in others),
+        Play(setting.title, "ALMA's allocator on actors of another ALMA seed", ours, allocator=ours, other_seed=True),
         *(Play(setting.title, f"{arm.label} on actors of ALMA", ours, allocator=arm.method) for arm in others),
     )
 

@@ -56,9 +56,10 @@ def score_all(figure: Figure, budget: Budget, out: Path, console: Console) -> li
     """Play what can be played: points whose runs are not finished, or have no weights, are left out."""
     found = []
     for play in track(figure.plays, f"{figure.name}: playing", console=console, disable=not console.is_terminal):
-        for seed in budget.seeds_of(figure, play.arm):
-            arms = [play.arm, *([play.allocator] if isinstance(play.allocator, Arm) else [])]
-            folders = [RunFolder(out / "runs" / arm.run_name(budget.preset, seed)) for arm in arms]
+        for seed, other in budget.points_of(figure, play):
+            names = [play.arm.run_name(budget.preset, seed)]
+            names += [play.allocator.run_name(budget.preset, other)] if isinstance(play.allocator, Arm) else []
+            folders = [RunFolder(out / "runs" / name) for name in names]
             if not all(folder.result.exists() for folder in folders):
                 continue
             if summary := played(play, folders):

@@ -67,6 +67,15 @@ def test_who_only_allocates_is_trained_too():
     assert figure.arms == (actors, allocator)
 
 
+@pytest.mark.parametrize("name", ["transplant", "transplant-save-the-city"])
+def test_the_control_of_transplants_needs_no_runs_of_its_own(name):
+    figure = FIGURES[name]
+    (control,) = [play for play in figure.plays if play.other_seed]
+    assert control.label == "ALMA's allocator on actors of another ALMA seed"
+    assert control.arm == control.allocator == figure.plays[0].arm
+    assert figure.arms == replace(figure, plays=tuple(play for play in figure.plays if play != control)).arms
+
+
 def test_options_are_changed_by_their_path():
     options = changed(preset("fast"), "actors.networks.width", 32)
     assert options.actors.networks.width == 32
