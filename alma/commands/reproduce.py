@@ -25,8 +25,8 @@ class Reproduce:
     """
 
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE")]
-    """`save-the-city`, `starcraft`, `save-the-city-minutes`, `starcraft-minutes`, `spread`, `spread-minutes`,
-    `transplant`, `transplant-save-the-city`, `robustness`, `ablations`, or `all`."""
+    """`save-the-city`, `starcraft`, `save-the-city-minutes`, `starcraft-minutes`, `spread`, `spread-each`,
+    `spread-minutes`, `transplant`, `transplant-save-the-city`, `robustness`, `ablations`, or `all`."""
     preset: Literal["fast", "faithful", "paper", "tiny"] = "fast"
     """What runs are trained with."""
     seeds: str | None = None

@@ -57,6 +57,8 @@ class Arm:
 
 def plain(value: Any) -> str:
     """A value as part of a file's name; of a whole group of options, its type will do."""
+    if isinstance(value, tuple):
+        return ",".join(map(plain, value))
     return type(value).__name__ if is_dataclass(value) else str(value)
 
 
@@ -82,7 +84,9 @@ class Play:
     task_options: Mapping[str, Any] = field(default_factory=dict)
     """What is different from training."""
     allocator: Arm | str | None = None
-    """Who allocates instead: the run of another arm with the same seed, or a rule."""
+    """Who allocates instead: the run of an arm with the same seed, or a rule."""
+    other_seed: bool = False
+    """Whether the allocator comes from the run with the next seed; the last seed is followed by the first."""
 
 
 Kind = Literal["curves", "sweep", "bars"]
@@ -188,12 +192,17 @@ _BATTLE_MINUTES = with_steps(
 SPREADS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def spreads_of(arms: tuple[Arm, ...]) -> tuple[Play, ...]:
-    """Runs that were trained with armies far apart, and play where they are nearer to each other."""
+def spreads_of(arms: tuple[Arm, ...], swept: str = "spread", **options: Any) -> tuple[Play, ...]:
+    """Runs that were trained with armies far apart, and play where they are nearer to each other: one option of the
+    task is swept, `options` are the same at all points."""
     return tuple(
-        Play(arm.setting.title, arm.label, arm, spread, {"spread": spread}) for arm in arms for spread in SPREADS
+        Play(arm.setting.title, arm.label, arm, spread, {**options, swept: spread})
+        for arm in arms
+        for spread in SPREADS
     )
 
+
+_SPREAD = (*arms_of(SZ_DISADVANTAGE, "alma", "flat"), *arms_of(MMM_SYMMETRIC, "alma", "flat"))
 
 PERIODS = (1, 3, 6, 12)
 ENTROPIES = (0.001, 0.01, 0.1, 1.0)
@@ -216,11 +225,15 @@ def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Play, ..
 
 
 def transplants(setting: Setting, *heuristics: str) -> tuple[Play, ...]:
-    """ALMA and heuristics as they were trained, and the allocator of each on the actors of the other."""
+    """ALMA and heuristics as they were trained, and the allocator of each on the actors of the other.
+
+    A control tells what it costs alone that allocator and actors were not trained together: both are ALMA's.
+    """
     ours, *others = arms_of(setting, "alma", *heuristics)
     return (
         *(Play(setting.title, f"{arm.label}, trained together", arm) for arm in (ours, *others)),
         *(Play(setting.title, f"ALMA's allocator on actors of {arm.label}", arm, allocator=ours) for arm in others),
+        Play(setting.title, "ALMA's allocator on actors of another ALMA seed", ours, allocator=ours, other_seed=True),
         *(Play(setting.title, f"{arm.label} on actors of ALMA", ours, allocator=arm.method) for arm in others),
     )
 
@@ -295,9 +308,17 @@ FIGURES = {
             "spread",
             "Armies nearer to each other than in training",
             "sweep",
-            spreads_of((*arms_of(SZ_DISADVANTAGE, "alma", "flat"), *arms_of(MMM_SYMMETRIC, "alma", "flat"))),
+            spreads_of(_SPREAD),
             seeds=2,
             axis="spread of armies (1: as in training)",
+        ),
+        Figure(
+            "spread-each",
+            "Armies at distances of their own",
+            "sweep",
+            spreads_of(_SPREAD, "one_spread", spread=(0.0, 1.0)),
+            seeds=2,
+            axis="spread of one army (the others' drawn from 0 to 1)",
         ),
         _over_minutes(
             "spread-minutes",

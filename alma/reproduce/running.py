@@ -18,7 +18,7 @@ from alma.configuration import RunConfig
 from alma.learning.allocators import RuleAllocator
 from alma.policy import WEIGHTS
 from alma.report.sinks import read_lines
-from alma.reproduce.figures import Arm, Figure
+from alma.reproduce.figures import Arm, Figure, Play
 from alma.run import Interrupted, RunFolder, stop_on_signal
 
 MINUTES_PER_MILLION = {
@@ -113,6 +113,13 @@ class Budget:
     def seeds_of(self, figure: Figure, arm: Arm) -> tuple[int, ...]:
         """Those asked for; if none were, the figure's, or fewer where a method is to have fewer."""
         return self.seeds or tuple(range(min(figure.seeds, arm.seeds or figure.seeds)))
+
+    def points_of(self, figure: Figure, play: Play) -> list[tuple[int, int]]:
+        """The seed of each run to play, and of the run that allocates; none where a single seed has no next one."""
+        seeds = self.seeds_of(figure, play.arm)
+        if not play.other_seed:
+            return [(seed, seed) for seed in seeds]
+        return [(seed, other) for seed, other in zip(seeds, seeds[1:] + seeds[:1], strict=True) if seed != other]
 
 
 def plan(figures: Iterable[Figure], budget: Budget, out: Path) -> list[PlannedRun]:

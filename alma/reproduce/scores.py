@@ -13,7 +13,7 @@ from rich.progress import track
 from alma.evaluation import Players, play_episodes, summarise
 from alma.policy import WEIGHTS, LearnedPolicy, fingerprint, load, transplant
 from alma.report.sinks import read_lines
-from alma.reproduce.figures import Arm, Figure, Play
+from alma.reproduce.figures import Arm, Figure, Play, plain
 from alma.reproduce.running import Budget
 from alma.run import RunFolder, read_json, write_json
 from alma.task import Task
@@ -56,9 +56,10 @@ def score_all(figure: Figure, budget: Budget, out: Path, console: Console) -> li
     """Play what can be played: points whose runs are not finished, or have no weights, are left out."""
     found = []
     for play in track(figure.plays, f"{figure.name}: playing", console=console, disable=not console.is_terminal):
-        for seed in budget.seeds_of(figure, play.arm):
-            arms = [play.arm, *([play.allocator] if isinstance(play.allocator, Arm) else [])]
-            folders = [RunFolder(out / "runs" / arm.run_name(budget.preset, seed)) for arm in arms]
+        for seed, other in budget.points_of(figure, play):
+            names = [play.arm.run_name(budget.preset, seed)]
+            names += [play.allocator.run_name(budget.preset, other)] if isinstance(play.allocator, Arm) else []
+            folders = [RunFolder(out / "runs" / name) for name in names]
             if not all(folder.result.exists() for folder in folders):
                 continue
             if summary := played(play, folders):
@@ -111,7 +112,7 @@ def players_of(play: Play, policy: LearnedPolicy, folders: list[RunFolder], task
 
 def condition(play: Play, folders: list[RunFolder]) -> str:
     """What is different from the run as it was trained, as a name."""
-    changes = [f"{name}={value}" for name, value in play.task_options.items()]
+    changes = [f"{name}={plain(value)}" for name, value in play.task_options.items()]
     other = folders[1].path.name if len(folders) > 1 else play.allocator
     return "_".join([*changes, *([f"allocator={other}".replace(":", "-")] if other else [])]) or "as-trained"
 

@@ -65,12 +65,17 @@ def summary_of(
 
 
 def missing(figure: Figure, budget: Budget, scores: list[Score]) -> list[str]:
-    """Points that were asked for and are not there."""
+    """Points that were asked for and are not there.
+
+    What takes its allocator from another seed is left out where none of it was played: published runs have no weights.
+    """
+    controls = [score.play for score in scores if score.play.other_seed]
     there = {(score.play.panel, score.play.label, score.play.at, score.seed) for score in scores}
     return [
         f"{play.panel}: {play.label}{'' if play.at is None else f' at {play.at}'}, seed {seed}"
         for play in figure.plays
-        for seed in budget.seeds_of(figure, play.arm)
+        if play in controls or not play.other_seed
+        for seed, _ in budget.points_of(figure, play)
         if (play.panel, play.label, play.at, seed) not in there
     ]
 

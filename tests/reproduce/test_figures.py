@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+import alma
 from alma.presets import preset
 from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, Figure, Play, changed, find_figures, with_steps
 
@@ -27,7 +28,7 @@ def test_no_two_different_runs_share_a_folder():
 
 def test_figures_share_the_runs_that_they_have_in_common():
     usual = Arm(SZ_DISADVANTAGE, "alma", "ALMA").run_name("fast", 0)
-    for name in ("starcraft", "spread", "transplant", "robustness"):
+    for name in ("starcraft", "spread", "spread-each", "transplant", "robustness"):
         assert usual in {arm.run_name("fast", 0) for arm in FIGURES[name].arms}
     cities = [
         {arm.run_name("fast", 4) for arm in FIGURES[name].arms}
@@ -47,6 +48,14 @@ def test_over_minutes_only_steps_differ_and_of_what_learns_no_allocator(name):
         assert replace(config, options=replace(config.options, steps=same.options.steps)) == same
 
 
+def test_the_spread_of_one_army_is_swept_where_the_others_are_drawn():
+    each, alike = FIGURES["spread-each"], FIGURES["spread"]
+    assert [(play.arm, play.at) for play in each.plays] == [(play.arm, play.at) for play in alike.plays]
+    for play in each.plays:
+        rules = alma.make(play.arm.setting.task, **play.arm.setting.options, **play.task_options).rules
+        assert (rules.spread, rules.one_spread) == ((0, 1), play.at)
+
+
 def test_steps_of_their_own_do_not_replace_other_changes():
     (arm,) = with_steps((Arm(SZ_DISADVANTAGE, "flat", "flat", {"actors.gamma": 0.9}),), {"flat": 7})
     assert (arm.config("fast", 0).options.steps, arm.config("fast", 0).options.actors.gamma) == (7, 0.9)
@@ -56,6 +65,15 @@ def test_who_only_allocates_is_trained_too():
     actors, allocator = FIGURES["transplant-save-the-city"].arms
     figure = Figure("one", "One", "bars", (Play("city", "both", actors, allocator=allocator),), seeds=1)
     assert figure.arms == (actors, allocator)
+
+
+@pytest.mark.parametrize("name", ["transplant", "transplant-save-the-city"])
+def test_the_control_of_transplants_needs_no_runs_of_its_own(name):
+    figure = FIGURES[name]
+    (control,) = [play for play in figure.plays if play.other_seed]
+    assert control.label == "ALMA's allocator on actors of another ALMA seed"
+    assert control.arm == control.allocator == figure.plays[0].arm
+    assert figure.arms == replace(figure, plays=tuple(play for play in figure.plays if play != control)).arms
 
 
 def test_options_are_changed_by_their_path():

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ def test_a_plan_has_every_run_once_and_first_seeds_first(tmp_path):
     ]
     assert {run.state for run in runs} == {"new"}
     assert {run.config.options.steps for run in runs} == {2048}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "pairs"), [(None, [(0, 1), (1, 0)]), ((1, 5, 7), [(1, 5), (5, 7), (7, 1)]), ((3,), [])]
+)
+def test_the_allocator_of_another_seed_is_that_of_the_next(seeds, pairs):
+    play, budget = FIGURE.plays[2], Budget("tiny", seeds)
+    assert budget.points_of(FIGURE, play) == [(seed, seed) for seed in budget.seeds_of(FIGURE, play.arm)]
+    assert budget.points_of(FIGURE, replace(play, other_seed=True)) == pairs
 
 
 def test_finished_runs_are_skipped(tmp_path, monkeypatch, quiet):

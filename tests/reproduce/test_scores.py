@@ -13,14 +13,16 @@ from reproduce.example import DOORS, FIGURE, LEARNED, OWNER, made_up
 from rich.console import Console
 
 from alma.evaluation import play_episodes, summarise
-from alma.policy import load
+from alma.policy import WEIGHTS, fingerprint, load, transplant
 from alma.reproduce import scores as scoring
+from alma.reproduce.figures import Play
 from alma.reproduce.marl_eval import marl_eval
 from alma.reproduce.rows import rows_of
 from alma.reproduce.running import Budget, plan, train_all
-from alma.reproduce.scores import EPISODES, SEED, curves_of, score_all
+from alma.reproduce.scores import EPISODES, SEED, condition, curves_of, score_all
 from alma.reproduce.statistics import Estimate
 from alma.reproduce.writing import missing, table, write_figure
+from alma.run import RunFolder
 
 BUDGET = Budget("tiny", seeds=(0,), steps=2048)
 CONSOLE = Console(stderr=True, force_terminal=False)
@@ -47,6 +49,18 @@ def scores(trained):
 def test_every_point_is_scored(scores):
     assert [score.play.label for score in scores] == [play.label for play in FIGURE.plays]
     assert {score.summary["episodes"] for score in scores} == {EPISODES}
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "as-trained"),
+        ({"spread": 0.5}, "spread=0.5"),
+        ({"spread": (0.0, 1.0), "one_spread": 0.5}, "spread=0.0,1.0_one_spread=0.5"),
+    ],
+)
+def test_scores_are_kept_under_what_differs_from_training(options, name):
+    assert condition(replace(FIGURE.plays[0], task_options=options), [RunFolder(Path("run"))]) == name
 
 
 def test_scores_are_those_of_evaluate(trained, scores):
@@ -104,6 +118,47 @@ def test_points_without_their_runs_are_missing(trained, scores):
     assert score_all(FIGURE, two_seeds, trained, CONSOLE) == scores
     assert missing(FIGURE, BUDGET, scores) == []
     assert missing(FIGURE, two_seeds, scores) == [f"Doors: {play.label}, seed 1" for play in FIGURE.plays]
+
+
+@pytest.fixture
+def another_seed(trained, tmp_path):
+    """The same runs, and one of ALMA with another seed and other weights."""
+    shutil.copytree(trained / "runs", tmp_path / "runs", ignore=shutil.ignore_patterns("scores"))
+    first, second = (tmp_path / "runs" / LEARNED.run_name("tiny", seed) for seed in (0, 1))
+    shutil.copytree(first, second)
+    policy = load(first)
+    replace(policy, params=jax.tree.map(lambda leaf: leaf + 1, policy.params)).save(second / WEIGHTS)
+    return tmp_path
+
+
+CONTROL = Play("Doors", "ALMA's allocator on actors of another seed", LEARNED, allocator=LEARNED, other_seed=True)
+CONTROLLED = replace(FIGURE, plays=(CONTROL, FIGURE.plays[0]))
+TWO_SEEDS = replace(BUDGET, seeds=(0, 1))
+
+
+def test_the_allocator_of_another_seed_is_put_on_actors(another_seed):
+    folders = [another_seed / "runs" / LEARNED.run_name("tiny", seed) for seed in (0, 1)]
+    weights = [fingerprint(folder / WEIGHTS) for folder in folders]
+    scores = score_all(replace(CONTROLLED, plays=(CONTROL,)), TWO_SEEDS, another_seed, CONSOLE)
+    assert [score.seed for score in scores] == [0, 1]
+    assert [score.summary["played_by"]["weights"] for score in scores] == [weights, weights[::-1]]
+    actors, allocator = map(load, folders)
+    by_hand = summarise(play_episodes(actors.task, transplant(actors, allocator=allocator), EPISODES, SEED))
+    assert scores[0].summary["mean_return"] == by_hand["mean_return"]
+    assert score_all(replace(CONTROLLED, plays=(CONTROL,)), BUDGET, another_seed, CONSOLE) == []
+
+
+def test_a_control_is_missed_where_it_was_played_for_some_seeds_only(another_seed):
+    as_trained = [f"Doors: ALMA, seed {seed}" for seed in (0, 1)]
+    played = made_up("ALMA", 0, 0.6)
+    assert missing(CONTROLLED, TWO_SEEDS, [replace(played, play=CONTROL)]) == [
+        f"Doors: {CONTROL.label}, seed 1",
+        *as_trained,
+    ]
+    for weights in another_seed.rglob(WEIGHTS):
+        weights.unlink()
+    assert score_all(CONTROLLED, TWO_SEEDS, another_seed, CONSOLE) == [], "nothing was noted, nothing can be played"
+    assert missing(CONTROLLED, TWO_SEEDS, []) == as_trained
 
 
 def write(scores, curves, out, plots):

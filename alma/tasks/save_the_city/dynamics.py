@@ -142,17 +142,27 @@ def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tup
 
 
 def _move(key: PRNGKeyArray, state: State, actions: Actions) -> Int8[Array, "A 2"]:
-    """Where agents end up. Of several that want one cell, a random one gets it, the others go back.
+    """Where agents end up. Of several that want one cell, one gets it, the others go back.
 
     Going back never causes a new conflict: a cell that was occupied at the start is nobody's destination.
     """
     destination = state.agent_position + jnp.asarray(MOVES)[actions]
-    slots = np.arange(len(state.agent_type), dtype=np.uint32)
-    # Random ranks; the slot in the low bits makes ties impossible.
-    rank = (jax.random.bits(key, slots.shape) & ~np.uint32(255)) | slots
-    same_cell = jnp.all(destination[:, None, :] == destination[None, :, :], axis=-1)
-    beaten = jnp.any(same_cell & state.agent_present[None, :] & (rank[None, :] > rank[:, None]), axis=1)
-    return jnp.where(beaten[:, None], state.agent_position, destination)
+    heads = jax.random.bits(key, state.agent_type.shape, np.uint8) % 2 == 1
+    back = beaten(destination, state.agent_present, heads)
+    return jnp.where(back[:, None], state.agent_position, destination)
+
+
+def beaten(destination: Int8[Array, "A 2"], present: Bool[Array, "A"], heads: Bool[Array, "A"]) -> Bool[Array, "A"]:
+    """Which agents have to go back, given a fair coin for each.
+
+    Pairs that want one cell are gone through in the order of agents, and one of the two goes back. So whoever has the
+    cell meets those who come later one by one; each of them wins if its coin shows heads. With three, the last one gets
+    the cell half of the time, the first two a quarter each.
+    """
+    order = np.arange(len(destination))
+    later, earlier = order[None, :] > order[:, None], order[None, :] < order[:, None]
+    same_cell = jnp.all(destination[:, None, :] == destination[None, :, :], axis=-1) & present[None, :]
+    return jnp.any(same_cell & ((later & heads[None, :]) | (earlier & ~heads[:, None])), axis=1)
 
 
 def _burn_and_build(rules: Rules, state: State, actions: Actions) -> tuple[Float[Array, "B"], Float[Array, "B"]]:

@@ -96,13 +96,15 @@ def _building_features(rules: Rules, state: State) -> Float[Array, "B 7"]:
     shortest = min(*rules.fast_interval, *rules.slow_interval)
     longest = max(*rules.fast_interval, *rules.slow_interval)
     span = 1 / shortest - 1 / longest if shortest < longest else 1
+    # Timers stand still where no fire will ever break out again: their last reading would mean nothing.
+    since_fire = jnp.where(state.unfinished, state.fire_interval - state.fire_timer, 0)
     columns = [
         state.health,
         state.complete,
         state.burned_down,
         state.fire,
         state.burning,
-        (state.fire_interval - state.fire_timer) / interval,
+        since_fire / interval,
         (1 / interval - 1 / longest) / span,
     ]
     return jnp.stack([column.astype(jnp.float32) for column in columns], axis=1)

@@ -35,6 +35,9 @@ class Rules:
     """Whether the enemy has the same units, or one more."""
     spread: float | tuple[float, float] = 1.0
     """1: armies come from all sides; 0: all from one. A pair: drawn between the two, for every army."""
+    one_spread: float | None = None
+    """The spread of the second army alone, where it is not to be that of the others. Whatever the spread of the first
+    army, it stays where it is: places are counted from there."""
     fighters: int | tuple[int, int] | None = None
     """Units with a weapon on our side: a number, or the fewest and the most. By default 3 to 8 (`mmm`: 3 to 6)."""
     medivacs: int | tuple[int, int] = (0, 2)
@@ -173,6 +176,9 @@ class Rules:
         low, high = self.spread_range
         if not 0 <= low <= high <= 1:
             raise ValueError(f"spread must lie between 0 and 1, or be a pair of such, not {self.spread!r}")
+        one = self.one_spread
+        if one is not None and not (isinstance(one, int | float) and 0 <= one <= 1):
+            raise ValueError(f"one_spread must lie between 0 and 1, not {one!r}")
         for name in ("map_size", "base_radius", "army_distance", "order_distance", "order_range", "sight"):
             value = getattr(self, name)
             if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):

@@ -1,7 +1,9 @@
 """SaveTheCity once more, in plain Python, straight from its rules: something to compare the fast one with.
 
-An agent is [type, x, y]; a building is a dict. Conflicts over a cell are left to the caller.
+An agent is [type, x, y]; a building is a dict. Coins are tossed by the caller.
 """
+
+from itertools import combinations
 
 F, B, G = range(3)
 STRIDES = [(0, 1), (1, 0), (0, -1), (-1, 0), (0, 2), (2, 0), (0, -2), (-2, 0)]
@@ -42,6 +44,20 @@ def destinations(agents, buildings, actions):
         dx, dy = STRIDES[actions[who] - 1] if moves else (0, 0)
         goals.append((x + dx, y + dy))
     return goals
+
+
+def settle(starts, goals, second_stays):
+    """Where everybody ends up: pair after pair in the order of agents, one goes back, until no two share a cell.
+
+    `second_stays` says of a pair, by its two numbers, whether the second of them stays.
+    """
+    places = list(goals)
+    while len(set(places)) < len(places):
+        for first, second in combinations(range(len(places)), 2):
+            if places[first] == places[second]:
+                back = first if second_stays(first, second) else second
+                places[back] = starts[back]
+    return places
 
 
 def work(agents, buildings, actions):

@@ -3,11 +3,13 @@
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import reference
 from city import BUILDER, FAST, FIREFIGHTER, GENERALIST, RULES, SCALE, SLOW, act, can, city, position
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -209,28 +211,69 @@ class TestMoving:
         assert position(after) == (3, 3)
         assert float(after.health[0]) == approx(0.5)
 
-    @pytest.mark.parametrize("wanting", [2, 3])
-    def test_one_of_several_that_want_a_cell_gets_it_with_equal_chance(self, wanting):
-        starts, moves = [(2, 3), (4, 3), (3, 4)], [Action.EAST, Action.WEST, Action.SOUTH]
+    @pytest.mark.parametrize("shares", [(1 / 2, 1 / 2), (1 / 4, 1 / 4, 1 / 2), (1 / 8, 1 / 8, 1 / 4, 1 / 2)])
+    def test_of_several_that_want_a_cell_later_agents_get_it_more_often(self, shares):
+        wanting, draws = len(shares), 4000
+        starts, moves = [(2, 3), (4, 3), (3, 4), (3, 2)], [Action.EAST, Action.WEST, Action.SOUTH, Action.NORTH]
         state = city([(BUILDER, start) for start in starts[:wanting]], Building((13, 13)))
         actions = jnp.asarray(moves[:wanting] + [Action.STAY] * (RULES.max_agents - wanting))
-        keys = jax.random.split(jax.random.key(0), 3000)
+        keys = jax.random.split(jax.random.key(0), draws)
         after, _ = jax.jit(jax.vmap(lambda key: dynamics.step(RULES, key, state, actions)))(keys)
         positions = np.asarray(after.agent_position)[:, :wanting]
-        winners = Counter()
-        for row in positions.tolist():
-            arrived = [agent for agent in range(wanting) if tuple(row[agent]) == (3, 3)]
-            assert len(arrived) == 1
-            assert all(tuple(row[a]) == starts[a] for a in range(wanting) if a not in arrived)
-            winners[arrived[0]] += 1
-        # Four standard errors of a share of 3000 draws.
-        assert all(abs(count / 3000 - 1 / wanting) < 0.037 for count in winners.values())
+        arrived = (positions == (3, 3)).all(axis=2)
+        assert (arrived.sum(axis=1) == 1).all()
+        assert (positions[~arrived] == np.broadcast_to(starts[:wanting], positions.shape)[~arrived]).all()
+        found, shares = arrived.mean(axis=0), np.array(shares)
+        assert (np.abs(found - shares) < 4 * np.sqrt(shares * (1 - shares) / draws)).all()
 
     def test_empty_slots_are_not_in_the_way(self):
         # Unused slots hold zeros: they must not count as agents at (0, 0).
         state = city([(BUILDER, (1, 0))], Building((13, 13)))
         assert Action.WEST in can(state)
         assert {position(act(state, Action.WEST, seed=seed)[0]) for seed in range(20)} == {(0, 0)}
+
+
+@st.composite
+def contests(draw):
+    """Agents on different cells that stay or want a cell on which nobody stands, and a coin for each of them."""
+    cells = st.tuples(st.integers(0, 2), st.integers(0, 2))
+    starts = draw(st.lists(cells, min_size=1, max_size=6, unique=True))
+    goals = [draw(st.one_of(st.just(start), cells.filter(lambda cell: cell not in starts))) for start in starts]
+    return starts, goals, draw(st.lists(st.booleans(), min_size=len(starts), max_size=len(starts)))
+
+
+BEATEN = jax.jit(dynamics.beaten)
+
+
+def settled(starts, goals, heads):
+    """Where agents end up; a slot without an agent among them, that seems to want the first agent's cell."""
+    present = jnp.asarray([True] * len(goals) + [False])
+    back = BEATEN(jnp.asarray([*goals, goals[0]], jnp.int8), present, jnp.asarray([*heads, True]))
+    return [start if sent else goal for start, goal, sent in zip(starts, goals, back[:-1].tolist(), strict=True)]
+
+
+class TestConflicts:
+    @settings(deadline=None)
+    @given(contests())
+    def test_pair_after_pair_one_goes_back(self, contest):
+        starts, goals, heads = contest
+        places = settled(starts, goals, heads)
+        # Whoever comes later in the order of agents tosses: heads, and it stays.
+        assert places == reference.settle(starts, goals, lambda _, second: heads[second])
+        assert len(set(places)) == len(places)
+
+    @pytest.mark.parametrize("wanting", [2, 3, 4, 5])
+    def test_a_coin_for_each_agent_is_as_good_as_one_for_each_pair(self, wanting):
+        starts, goals = [(number, 0) for number in range(wanting)], [(0, 1)] * wanting
+        each_agent = Counter(
+            settled(starts, goals, heads).index((0, 1)) for heads in product([False, True], repeat=wanting)
+        )
+        each_pair = Counter()
+        for tosses in product([False, True], repeat=wanting - 1):
+            coins = iter(tosses)
+            places = reference.settle(starts, goals, lambda *_, coins=coins: next(coins))
+            each_pair[places.index((0, 1))] += 2  # there is one toss less than agents
+        assert each_agent == each_pair
 
 
 class TestWork:

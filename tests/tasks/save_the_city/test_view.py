@@ -21,7 +21,8 @@ def seen():
     state = city(
         [(FIREFIGHTER, (6, 7)), (BUILDER, (0, 15)), (GENERALIST, (2, 4))],
         Building((7, 7), SLOW, 0.6, fire=0.5, interval=20, timer=5),
-        Building((13, 1), health=1.0, interval=80),
+        Building((13, 1), health=1.0, interval=80, timer=20),
+        Building((1, 1), health=0.0, interval=80, timer=20),
     )
     return jax.device_get(jax.jit(partial(view, RULES))(state))
 
@@ -81,10 +82,15 @@ def test_a_complete_building(seen):
     assert "fire frequency" not in shown  # the longest interval of all
 
 
+@pytest.mark.parametrize("building", [1, 2], ids=["complete", "burned down"])
+def test_a_finished_building_has_no_time_since_its_last_fire(seen, building):
+    assert "time since last fire" not in features(seen, AGENTS + building)
+
+
 def test_masks(seen):
-    assert np.flatnonzero(seen.present).tolist() == [0, 1, 2, AGENTS, AGENTS + 1]
+    assert np.flatnonzero(seen.present).tolist() == [0, 1, 2, *range(AGENTS, AGENTS + 3)]
     assert np.flatnonzero(seen.active).tolist() == [0]
-    assert seen.subtask.tolist() == [NOBODY] * AGENTS + [0, 1] + [NOBODY] * 4
+    assert seen.subtask.tolist() == [NOBODY] * AGENTS + [0, 1, 2] + [NOBODY] * 3
     assert not seen.entities[~seen.present].any()
     assert (seen.visible == (seen.present[:AGENTS, None] & seen.present)).all()
 

@@ -93,6 +93,33 @@ def test_armies_from_one_side():
     np.testing.assert_allclose(state.start - state.start[:, :1], 0, atol=1e-4)
 
 
+def angles(**options):
+    """Of 200 battles: how far round the base each army starts from the first one, as a share of its even place."""
+    state = jax.jit(jax.vmap(StarCraft(Rules(**options)).reset))(jax.random.split(KEY, 200))
+    x, y = np.moveaxis(np.asarray(state.start, np.float64) - 16, -1, 0)
+    turn = np.arctan2(y, x)
+    even = 2 * np.pi * np.arange(3) / np.asarray(state.exists).sum(axis=1, keepdims=True)
+    return (turn - turn[:, :1]) % (2 * np.pi) / np.maximum(even, 1e-9), np.asarray(state.exists)
+
+
+@pytest.mark.parametrize("spread", [0.25, 1.0])
+def test_one_army_can_have_a_spread_of_its_own(spread):
+    shares, exists = angles(spread=(0.0, 1.0), one_spread=spread)
+    drawn, _ = angles(spread=(0.0, 1.0))
+    np.testing.assert_allclose(shares[:, 1], spread, atol=1e-4)
+    np.testing.assert_array_equal(shares[:, 2], drawn[:, 2], "the others are drawn as before")
+    third = drawn[exists[:, 2], 2]
+    assert third.min() < 0.1
+    assert third.max() > 0.9
+    assert np.std(drawn[:, 1]) > 0.2, "so is this one, if not told"
+
+
+def test_one_army_can_stand_elsewhere_than_all_others():
+    shares, exists = angles(spread=1.0, one_spread=0.0)
+    np.testing.assert_allclose(np.minimum(shares[:, 1], 3 - shares[:, 1]), 0, atol=1e-4)
+    np.testing.assert_allclose(shares[exists[:, 2], 2], 1, atol=1e-4)
+
+
 def test_armies_attack_and_retreat():
     """A timer of 0: the army sets out at once, attacks for 11 to 20 steps, then goes home."""
     rules = Rules(base_radius=0.01)

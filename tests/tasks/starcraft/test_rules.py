@@ -59,6 +59,8 @@ def test_pools_of_ones_own():
         ({"fighters": 13}, "12 at most"),
         ({"fighters": 1}, "2 enemies at least"),
         ({"spread": 1.5}, "spread must lie between 0 and 1"),
+        ({"one_spread": -0.1}, "one_spread must lie between 0 and 1, not -0.1"),
+        ({"one_spread": (0.0, 1.0)}, "one_spread must lie between 0 and 1, not"),
         ({"sight": 0}, "sight must be a positive number"),
         ({"army_distance": 20.0}, "must fit on the map"),
         ({"max_steps": 0}, "max_steps must be"),
