@@ -41,7 +41,7 @@ def test_the_paper():
     assert (PAPER.steps, PAPER.play) == (15_000_000, "live")
 
 
-@pytest.mark.parametrize("name", ["fast", "long", "paper"])
+@pytest.mark.parametrize("name", ["fast", "long", "faithful", "paper"])
 @pytest.mark.parametrize("method", METHODS)
 def test_presets_fit_every_method(name, method):
     trainer = Trainer(alma.make("save-the-city"), preset(name), method)
@@ -136,6 +136,21 @@ def test_long_learns_like_fast():
 def test_the_allocator_looks_further_ahead_in_battles(name):
     allocator = preset(name, "starcraft").allocator
     assert (allocator.gamma, allocator.n_step, allocator.updates, allocator.target_rate) == (0.99, 3, 4, 0.05)
+
+
+def test_faithful_has_the_papers_networks_and_losses():
+    """And relations to see by, on both levels, in the place of places on the map."""
+    for task in ("save-the-city", "starcraft"):
+        ours, paper = preset("faithful", task), preset("paper", task)
+        seen = {"relations": True, "places": False}
+        assert ours.actors.networks == replace(paper.actors.networks, **seen)
+        assert ours.allocator.networks == replace(paper.allocator.networks, **seen)
+        for name in ("popart", "ends", "next_allocation", "imagination"):
+            assert getattr(ours.actors, name) == getattr(paper.actors, name)
+        for name in ("popart", "proposals", "variations", "entropy", "entropy_proposals", "period", "max_age"):
+            assert getattr(ours.allocator, name) == getattr(paper.allocator, name)
+        assert ours.collection.environments == preset("fast", task).collection.environments
+        assert ours.exploration == preset("fast", task).exploration
 
 
 def test_the_paper_on_starcraft():
