@@ -3,14 +3,17 @@
 The public names are the ones below; everything else may change between versions.
 """
 
-from alma import runtime
+from alma.runs import runtime
 
 runtime.configure()  # before anything is compiled
 
-from alma.check import TaskError, check_task  # noqa: E402
-from alma.policy import LearnedPolicy, load  # noqa: E402
-from alma.registry import make, register, task_names  # noqa: E402
-from alma.task import NOBODY, Outcome, Task, TaskSpec, View  # noqa: E402
+from alma.runs.policy import LearnedPolicy, load  # noqa: E402
+from alma.task.check import TaskError, check_task  # noqa: E402
+from alma.task.outcome import Outcome  # noqa: E402
+from alma.task.registry import make, register, task_names  # noqa: E402
+from alma.task.spec import TaskSpec  # noqa: E402
+from alma.task.task import Task  # noqa: E402
+from alma.task.view import NOBODY, View  # noqa: E402
 
 __version__ = "0.1.0"
 

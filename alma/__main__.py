@@ -1,3 +1,3 @@
-from alma.cli import main
+from alma.cli.main import main
 
 main()

@@ -3,12 +3,13 @@
 import gc
 import os
 
+import helpers.shapes  # noqa: F401  # named below
 import pytest
 from jaxtyping import install_import_hook
 
 # Tests spend their time compiling, not running; must be set before JAX is imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
-install_import_hook("alma", "shapes.check")
+install_import_hook("alma", "helpers.shapes.check")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -6,12 +6,12 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from doors import SMALL, Doors
+from helpers.doors import SMALL, Doors
 
-from alma import registry
-from alma.presets import preset
 from alma.reproduce.figures import FIGURES
-from alma.trainer import Trainer
+from alma.task import registry
+from alma.training.presets import preset
+from alma.training.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent
 SNIPPETS = [

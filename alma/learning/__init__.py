@@ -1,1 +1,1 @@
-"""Losses as pure functions of parameters and batches."""
+"""What actors and allocators share when they learn: replay, learner state, schedules."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from alma.configuration import RunConfig
-from alma.presets import PAPER, PRESETS, preset
+from alma.runs.config import RunConfig
+from alma.training.presets import PAPER, PRESETS, preset
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ from typing import Any, Literal, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from alma.configuration import RunConfig
-from alma.learning.allocators import RuleAllocator
-from alma.policy import WEIGHTS
-from alma.report.sinks import read_lines
+from alma.allocators.rules import RuleAllocator
 from alma.reproduce.figures import Arm, Figure, Play
-from alma.run import Interrupted, RunFolder, stop_on_signal
+from alma.runs.config import RunConfig
+from alma.runs.folder import RunFolder
+from alma.runs.policy import WEIGHTS
+from alma.runs.signals import Interrupted, stop_on_signal
+from alma.runs.sinks import read_lines
 
 MINUTES_PER_MILLION = {
     ("save-the-city", "fast"): 1.7,

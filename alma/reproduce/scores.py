@@ -10,13 +10,15 @@ from jaxtyping import Bool
 from rich.console import Console
 from rich.progress import track
 
-from alma.evaluation import Players, play_episodes, summarise
-from alma.policy import WEIGHTS, LearnedPolicy, fingerprint, load, transplant
-from alma.report.sinks import read_lines
+from alma.play.episodes import play_episodes
+from alma.play.summary import summarise
+from alma.play.team import Players
 from alma.reproduce.figures import Arm, Figure, Play, plain
 from alma.reproduce.running import Budget
-from alma.run import RunFolder, read_json, write_json
-from alma.task import Task
+from alma.runs.folder import RunFolder, read_json, write_json
+from alma.runs.policy import WEIGHTS, LearnedPolicy, fingerprint, load, transplant
+from alma.runs.sinks import read_lines
+from alma.task.task import Task
 
 EPISODES, SEED = 512, 1_000_000
 """As `alma evaluate` has them."""

@@ -4,14 +4,14 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from alma.checkpoint import written_at_once
 from alma.reproduce.figures import Figure
 from alma.reproduce.marl_eval import marl_eval
 from alma.reproduce.plots import draw, picture_files
 from alma.reproduce.rows import Row, rows_of
 from alma.reproduce.running import Budget
 from alma.reproduce.scores import EPISODES, CurvePoint, Score
-from alma.run import RunFolder, read_json, write_json
+from alma.runs.checkpoint import written_at_once
+from alma.runs.folder import RunFolder, read_json, write_json
 
 
 def write_figure(

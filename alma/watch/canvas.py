@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from PIL import Image, ImageDraw, ImageFont
 
-from alma.scene import Point, Shape
+from alma.task.scene import Point, Shape
 
 OVERSAMPLING = 2
 """Pictures are drawn larger and scaled down, which smooths their edges."""

@@ -11,7 +11,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from alma.checkpoint import written_at_once
+from alma.runs.checkpoint import written_at_once
 from alma.watch.story import Json
 
 PAGE = ".html"

@@ -9,8 +9,9 @@ from itertools import groupby
 import numpy as np
 from PIL import Image
 
-from alma.scene import PALETTE, Point, Scene, Thing
-from alma.task import NOBODY, Task
+from alma.task.scene import PALETTE, Point, Scene, Thing
+from alma.task.task import Task
+from alma.task.view import NOBODY
 from alma.watch.canvas import FAINT, INK, Canvas
 from alma.watch.record import Recording
 from alma.watch.story import Side, whole

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, Key
 
-from alma.evaluation import (
+from alma.play.episodes import (
     Episode,
-    Players,
     acting_keys,
     begin,
     check_episodes,
@@ -21,8 +20,11 @@ from alma.evaluation import (
     play_step,
     situation_of,
 )
-from alma.rollout import Considered, Ratings
-from alma.task import Outcome, Task, View
+from alma.play.situation import Considered, Ratings
+from alma.play.team import Players
+from alma.task.outcome import Outcome
+from alma.task.task import Task
+from alma.task.view import View
 
 
 class Moment(NamedTuple):

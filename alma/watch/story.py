@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from alma.evaluation import Players
-from alma.scene import PALETTE, Scene, Thing
-from alma.task import NOBODY, Task
+from alma.play.team import Players
+from alma.task.scene import PALETTE, Scene, Thing
+from alma.task.task import Task
+from alma.task.view import NOBODY
 from alma.watch.record import Recording
 
 Json = dict[str, Any]

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 import alma
-from alma.presets import preset
 from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, Figure, Play, changed, find_figures, with_steps
+from alma.training.presets import preset
 
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)

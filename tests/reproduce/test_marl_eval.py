@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from reproduce.example import DOORS, FIGURE, made_up
+from helpers.example import DOORS, FIGURE, made_up
 
 from alma.reproduce.marl_eval import marl_eval
 from alma.reproduce.scores import CurvePoint

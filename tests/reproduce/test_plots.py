@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from helpers.example import FIGURE
 from matplotlib import pyplot
-from reproduce.example import FIGURE
 
 from alma.reproduce.figures import FIGURES, Play
 from alma.reproduce.plots import bars_of, draw, draw_curves, draw_sweep

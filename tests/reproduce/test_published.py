@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from commandline import run
+from helpers.commandline import run
 
 RESULTS = Path(__file__).parents[2] / "results"
 PUBLISHED = sorted(RESULTS.glob("*/summary.json"))

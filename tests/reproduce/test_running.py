@@ -11,15 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reproduce.example import FIGURE
+from helpers.example import FIGURE
 from rich.console import Console
 
-from alma.configuration import RunConfig
 from alma.learning.schedules import Linear
 from alma.reproduce import running
 from alma.reproduce.figures import FIGURES, SAVE_THE_CITY, Arm, find_figures
 from alma.reproduce.running import Budget, PlannedRun, clock, plan, share_out_cores, time_for, train_all
-from alma.run import Interrupted, RunFolder
+from alma.runs.config import RunConfig
+from alma.runs.folder import RunFolder
+from alma.runs.signals import Interrupted
 
 BUDGET = Budget("tiny", steps=2048)
 

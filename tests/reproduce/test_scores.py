@@ -9,11 +9,11 @@ from pathlib import Path
 
 import jax
 import pytest
-from reproduce.example import DOORS, FIGURE, LEARNED, OWNER, made_up
+from helpers.example import DOORS, FIGURE, LEARNED, OWNER, made_up
 from rich.console import Console
 
-from alma.evaluation import play_episodes, summarise
-from alma.policy import WEIGHTS, fingerprint, load, transplant
+from alma.play.episodes import play_episodes
+from alma.play.summary import summarise
 from alma.reproduce import scores as scoring
 from alma.reproduce.figures import Play
 from alma.reproduce.marl_eval import marl_eval
@@ -22,7 +22,8 @@ from alma.reproduce.running import Budget, plan, train_all
 from alma.reproduce.scores import EPISODES, SEED, condition, curves_of, score_all
 from alma.reproduce.statistics import Estimate
 from alma.reproduce.writing import missing, table, write_figure
-from alma.run import RunFolder
+from alma.runs.folder import RunFolder
+from alma.runs.policy import WEIGHTS, fingerprint, load, transplant
 
 BUDGET = Budget("tiny", seeds=(0,), steps=2048)
 CONSOLE = Console(stderr=True, force_terminal=False)

@@ -5,8 +5,8 @@ import re
 import shutil
 
 import pytest
+from helpers.tale import ACTIONS, DECISIONS, LENGTH, RUNNER_UP, TAKEN, Digging, side
 from PIL import Image
-from tale import ACTIONS, DECISIONS, LENGTH, RUNNER_UP, TAKEN, Digging, side
 
 from alma.watch.page import write_page
 from alma.watch.story import tell

@@ -3,7 +3,7 @@ import re
 from importlib.resources import files
 
 import pytest
-from tale import Crowd, Digging, crowd, side
+from helpers.tale import Crowd, Digging, crowd, side
 
 from alma.watch.page import as_script_data, bundle, make_page, write_page
 from alma.watch.story import Side, tell

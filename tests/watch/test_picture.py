@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from tale import LENGTH, Digging, side
+from helpers.tale import LENGTH, Digging, side
 
-from alma.scene import PALETTE
+from alma.task.scene import PALETTE
 from alma.watch.picture import GLOW, HEALTH, INK, PLAYHEAD, WIDTH, Panel, draw_frames
 
 

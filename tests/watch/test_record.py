@@ -2,14 +2,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from doors import SMALL
-from tale import recording
+from helpers.doors import SMALL
+from helpers.tale import recording
 
-from alma.configuration import RunConfig
-from alma.evaluation import play_episodes
-from alma.policy import LearnedPolicy, transplant
-from alma.rollout import Situation, no_critic
-from alma.task import NOBODY
+from alma.play.episodes import play_episodes
+from alma.play.situation import Situation, no_critic
+from alma.runs.config import RunConfig
+from alma.runs.policy import LearnedPolicy, transplant
+from alma.task.view import NOBODY
 from alma.watch.record import record
 
 SEED = 7
@@ -17,7 +17,7 @@ SEED = 7
 
 @pytest.fixture(scope="module")
 def policy():
-    config = RunConfig("doors:Doors", {"limit": 6}, options=SMALL)
+    config = RunConfig("helpers.doors:Doors", {"limit": 6}, options=SMALL)
     trainer = config.make_trainer()
     return LearnedPolicy(config, trainer.learned(trainer.init(jax.random.key(3))))
 
@@ -83,7 +83,7 @@ def test_a_search_is_weighed_by_the_critic_it_searched(policy, situation):
 
 def test_rules_consider_nothing(policy, situation):
     assert transplant(policy, allocator="heuristic").weigh is no_critic
-    trainer = RunConfig("doors:Doors", method="heuristic", options=SMALL).make_trainer()
+    trainer = RunConfig("helpers.doors:Doors", method="heuristic", options=SMALL).make_trainer()
     by_rule = trainer.players_with({"actors": {}, "allocator": {}})
     assert by_rule.weigh(by_rule.params, jax.random.key(0), situation, jnp.asarray([1, 0])) is None
 

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from tale import LENGTH, RUNNER_UP, TAKEN, Digging, recording, side
+from helpers.tale import LENGTH, RUNNER_UP, TAKEN, Digging, recording, side
 
 from alma.watch.story import column, columns, distinct, rounded, tell, tell_episode
 

@@ -6,8 +6,11 @@ from functools import partial
 
 from jaxtyping import PRNGKeyArray
 
-from alma.scene import Scene
-from alma.task import Actions, Allocation, Outcome, Task, TaskSpec, View
+from alma.task.outcome import Outcome
+from alma.task.scene import Scene
+from alma.task.spec import TaskSpec
+from alma.task.task import Task
+from alma.task.view import Actions, Allocation, View
 from alma.tasks.save_the_city import dynamics, heuristics, scenarios
 from alma.tasks.save_the_city import scene as scenery
 from alma.tasks.save_the_city import view as seeing

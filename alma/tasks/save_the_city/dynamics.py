@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int8, Int16, PRNGKeyArray
 
-from alma.task import Actions, Outcome
+from alma.task.outcome import Outcome
+from alma.task.view import Actions
 from alma.tasks.save_the_city.rules import ABSENT, Action, AgentType, Rules
 
 DIRECTIONS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from alma.scene import Point, Scene, Shape, Thing
+from alma.task.scene import Point, Scene, Shape, Thing
 from alma.tasks.save_the_city.dynamics import State
 from alma.tasks.save_the_city.rules import ABSENT, AgentType, BuildingType, Rules
 

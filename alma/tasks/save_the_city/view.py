@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from alma.task import NOBODY, View
+from alma.task.view import NOBODY, View
 from alma.tasks.save_the_city.dynamics import State, available_actions, next_to_building, offsets
 from alma.tasks.save_the_city.rules import Action, AgentType, BuildingType, Rules
 

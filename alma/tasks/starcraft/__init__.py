@@ -6,12 +6,15 @@ from functools import partial
 
 from jaxtyping import PRNGKeyArray
 
-from alma.scene import Scene
-from alma.task import Actions, Allocation, Outcome, Task, TaskSpec, View
-from alma.tasks.starcraft import armies, heuristics
+from alma.task.outcome import Outcome
+from alma.task.scene import Scene
+from alma.task.spec import TaskSpec
+from alma.task.task import Task
+from alma.task.view import Actions, Allocation, View
+from alma.tasks.starcraft import dynamics, heuristics, scenarios
 from alma.tasks.starcraft import scene as scenery
 from alma.tasks.starcraft import view as seeing
-from alma.tasks.starcraft.armies import State
+from alma.tasks.starcraft.dynamics import State
 from alma.tasks.starcraft.rules import Rules
 
 __all__ = ["Rules", "StarCraft", "State"]
@@ -39,10 +42,10 @@ class StarCraft(Task[State]):
         )
 
     def reset(self, key: PRNGKeyArray) -> State:
-        return armies.draw_battle(self.rules, key)
+        return scenarios.draw_battle(self.rules, key)
 
     def step(self, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:
-        return armies.step(self.rules, key, state, actions)
+        return dynamics.step(self.rules, key, state, actions)
 
     def view(self, state: State) -> View:
         return seeing.view(self.rules, state)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from alma.task import NOBODY, Actions, Allocation
-from alma.tasks.starcraft.armies import FIRST_TARGET, MOVES, STOP, State, fighters, judge, ways_to_base
+from alma.task.view import NOBODY, Actions, Allocation
+from alma.tasks.starcraft.dynamics import FIRST_TARGET, MOVES, STOP, State, fighters, judge, ways_to_base
 from alma.tasks.starcraft.rules import Rules
 from alma.tasks.starcraft.view import view
 

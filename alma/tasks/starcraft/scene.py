@@ -5,8 +5,8 @@ from functools import partial
 import jax
 import numpy as np
 
-from alma.scene import Line, Place, Scene, Shape, Thing
-from alma.tasks.starcraft.armies import Result, State, judge
+from alma.task.scene import Line, Place, Scene, Shape, Thing
+from alma.tasks.starcraft.dynamics import Result, State, judge
 from alma.tasks.starcraft.rules import LOOPS_PER_STEP, Rules
 from alma.tasks.starcraft.units import ENERGY_MAX
 

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from alma.task import NOBODY, View
-from alma.tasks.starcraft.armies import FIRST_TARGET, MOVES, State, judge
+from alma.task.view import NOBODY, View
+from alma.tasks.starcraft.dynamics import FIRST_TARGET, MOVES, State, judge
 from alma.tasks.starcraft.rules import Rules
 from alma.tasks.starcraft.units import ENERGY_MAX, LEAST_DAMAGE
 

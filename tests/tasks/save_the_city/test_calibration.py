@@ -3,8 +3,11 @@
 import pytest
 
 import alma
-from alma.allocation import allocator_by_name
-from alma.evaluation import Players, play_episodes, policy_by_name, summarise
+from alma.allocators.rules import allocator_by_name
+from alma.play.episodes import play_episodes
+from alma.play.scripts import policy_by_name
+from alma.play.summary import summarise
+from alma.play.team import Players
 
 EPISODES = 2048
 

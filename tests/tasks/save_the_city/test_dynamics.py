@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
-from city import BUILDER, FAST, FIREFIGHTER, GENERALIST, RULES, SCALE, SLOW, act, can, city, position
+from helpers import reference
+from helpers.city import BUILDER, FAST, FIREFIGHTER, GENERALIST, RULES, SCALE, SLOW, act, can, city, position
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.choice import choose_uniformly
+from alma.nn.choice import choose_uniformly
 from alma.tasks.save_the_city import SaveTheCity, dynamics
 from alma.tasks.save_the_city.rules import Action, Rules
 from alma.tasks.save_the_city.scenarios import Building

@@ -3,7 +3,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import pytest
-from city import BUILDER, FIREFIGHTER, GENERALIST, RULES, SLOW, city
+from helpers.city import BUILDER, FIREFIGHTER, GENERALIST, RULES, SLOW, city
 
 from alma import NOBODY
 from alma.tasks.save_the_city.heuristics import most_urgent, nearest_useful, scripted_actions

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
-from city import RULES, SCALE
+from helpers import reference
+from helpers.city import RULES, SCALE
 
-from alma.choice import choose_uniformly
+from alma.nn.choice import choose_uniformly
 from alma.tasks.save_the_city import SaveTheCity
 
 TASK = SaveTheCity(RULES)

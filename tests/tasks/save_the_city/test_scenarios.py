@@ -5,7 +5,7 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
-from city import BUILDER, FIREFIGHTER, RULES
+from helpers.city import BUILDER, FIREFIGHTER, RULES
 
 from alma.tasks.save_the_city.rules import ABSENT, Rules
 from alma.tasks.save_the_city.scenarios import Agent, Building, draw_scenario, place, sites, start_cells, teams

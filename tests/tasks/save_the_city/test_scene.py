@@ -1,4 +1,4 @@
-from city import BUILDER, FIREFIGHTER, GENERALIST, RULES, SLOW, city
+from helpers.city import BUILDER, FIREFIGHTER, GENERALIST, RULES, SLOW, city
 
 from alma.tasks.save_the_city.scenarios import Building
 from alma.tasks.save_the_city.scene import scene

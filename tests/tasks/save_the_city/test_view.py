@@ -3,10 +3,10 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
-from city import BUILDER, FIREFIGHTER, GENERALIST, RULES, SLOW, city
+from helpers.city import BUILDER, FIREFIGHTER, GENERALIST, RULES, SLOW, city
 
 from alma import NOBODY
-from alma.networks.masks import look_at
+from alma.nn.masks import look_at
 from alma.tasks.save_the_city import SaveTheCity
 from alma.tasks.save_the_city.rules import Action
 from alma.tasks.save_the_city.scenarios import Building

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from battle import ALL, KIND, orders, place, run, run_story, units
+from helpers.battle import ALL, KIND, orders, place, run, run_story, units
 
 from alma.tasks.starcraft.combat import NOTHING, fight, gather_facts, take_hits, unpack
 from alma.tasks.starcraft.rules import Rules

@@ -5,13 +5,15 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import pytest
-from battle import a_state
+from helpers.battle import a_state
 
 from alma import NOBODY
-from alma.allocation import allocator_by_name
-from alma.evaluation import Players, play_episodes, policy_by_name
+from alma.allocators.rules import allocator_by_name
+from alma.play.episodes import play_episodes
+from alma.play.scripts import policy_by_name
+from alma.play.team import Players
 from alma.tasks.starcraft import StarCraft
-from alma.tasks.starcraft.armies import FIRST_TARGET
+from alma.tasks.starcraft.dynamics import FIRST_TARGET
 from alma.tasks.starcraft.heuristics import dynamic, matching, most_urgent, scripted_actions
 from alma.tasks.starcraft.rules import Rules
 

@@ -3,9 +3,9 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import pytest
-from battle import a_state
+from helpers.battle import a_state
 
-from alma.scene import Line
+from alma.task.scene import Line
 from alma.tasks.starcraft.rules import Rules
 from alma.tasks.starcraft.scene import scene
 

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from battle import a_state
+from helpers.battle import a_state
 
 from alma import NOBODY
-from alma.task import available_under
+from alma.task.view import available_under
 from alma.tasks.starcraft import StarCraft
-from alma.tasks.starcraft.armies import FIRST_TARGET
+from alma.tasks.starcraft.dynamics import FIRST_TARGET
 from alma.tasks.starcraft.rules import Rules
 
 RULES = Rules(units="mmm")

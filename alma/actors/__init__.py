@@ -1,0 +1,1 @@
+"""The low level: agents that work on the subtask they were given."""

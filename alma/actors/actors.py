@@ -1,0 +1,150 @@
+"""The low level as a whole: what it is made of, how it acts, and how it learns from replay."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from alma.actors.networks import ActorNetworks, Strategy, greedy, make_networks, take
+from alma.actors.options import ActorOptions
+from alma.actors.qmix import ActorBatch, actor_batch, qmix_loss
+from alma.actors.refil import imagine_groups, refil_loss
+from alma.actors.scope import Scope
+from alma.learning import replay
+from alma.learning.learner import Clock, Figures, Level, Params, begin_level, learn
+from alma.nn.choice import choose_uniformly
+from alma.play.situation import Ratings, Situation
+from alma.task.spec import TaskSpec
+from alma.task.view import Actions, View
+
+
+class Wildness(NamedTuple):
+    """How much actors explore."""
+
+    share: Float[Array, ""]
+    """Of random actions."""
+    persistence: float
+    """The chance that a random action is repeated."""
+
+    @property
+    def start(self) -> Float[Array, ""]:
+        """The chance that an agent that does not repeat itself acts at random, so that the share is what it is."""
+        return self.share * (1 - self.persistence) / (1 - self.share * self.persistence)
+
+
+@dataclass(frozen=True)
+class Actors:
+    """Agents that work on the subtask they were given, or on everything."""
+
+    spec: TaskSpec
+    options: ActorOptions
+    scope: Scope
+    """What they make of an allocation."""
+    period: int
+    """N_t: steps between decisions, at the most."""
+
+    @cached_property
+    def networks(self) -> ActorNetworks:
+        return make_networks(self.spec, self.options, self.scope)
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
+        return begin_level(self.networks.init(key, view, allocation), self.options)
+
+    def act(
+        self,
+        params: Params,
+        key: PRNGKeyArray,
+        situations: Situation,
+        was_wild: Bool[Array, "N A"],
+        wildness: Wildness,
+    ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
+        """Best actions and random ones, and which are random."""
+        value_key, random_key, repeat_key, start_key = jax.random.split(key, 4)
+        last_action = jnp.asarray(situations.last_action)
+        available = self._available(situations)
+        values = self.values(params, value_key, situations)
+        repeatable = jnp.take_along_axis(available, jnp.maximum(last_action, 0)[..., None], axis=-1)[..., 0]
+        repeats = was_wild & repeatable & (jax.random.uniform(repeat_key, was_wild.shape) < wildness.persistence)
+        starts = jax.random.uniform(start_key, was_wild.shape) < wildness.start
+        random = jnp.where(repeats, last_action, choose_uniformly(random_key, available))
+        wild = repeats | starts
+        return jnp.where(wild, random, greedy(values, available)), wild
+
+    def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
+        """Everybody's best available action."""
+        return greedy(self.values(params, key, situation), self._available(situation))
+
+    def values(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Float[Array, "*b A U"]:
+        """Everybody's utility of every action."""
+        sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
+        return self.networks.utilities(params, sight, jnp.asarray(situation.last_action), situation.strategy)
+
+    def rate(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Ratings:
+        """Everybody's utilities, with what they are based on."""
+        sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
+        return Ratings(self.values(params, key, situation), self._available(situation), sight.attends)
+
+    def _available(self, situation: Situation) -> Bool[Array, "*b A U"]:
+        return self.scope.available(situation.view, jnp.asarray(situation.allocation))
+
+    def update(
+        self,
+        level: Level,
+        key: PRNGKeyArray,
+        steps: replay.Steps,
+        view_of: Callable[[Any], View],
+        clock: Clock,
+    ) -> tuple[Level, Figures]:
+        """One step of learning from replay."""
+        options = self.options
+        window_key, batch_key, loss_key = jax.random.split(key, 3)
+        windows = replay.sample_windows(
+            window_key, steps, options.batch, options.window + options.n_step, before=self.period
+        )
+        transitions = replay.unfold(windows, options.n_step + 1)
+        batch = actor_batch(
+            level.params,
+            level.target,
+            self.networks,
+            view_of,
+            batch_key,
+            transitions,
+            gamma=options.gamma,
+            reward_scale=options.reward_scale,
+            ends=options.ends,
+            next_allocation=options.next_allocation,
+        )
+        head = self.networks.head.adapt(level.params["head"], batch.target, batch.counts)
+        level = replace(level, params={**level.params, "head": head})
+        return learn(level, lambda params: self.loss(params, loss_key, batch), options, clock)
+
+    def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Figures]:
+        """What is minimised."""
+        return self.value_loss(params, key, batch, None)
+
+    def value_loss(
+        self, params: Params, key: PRNGKeyArray, batch: ActorBatch, strategy: Strategy
+    ) -> tuple[Float[Array, ""], Figures]:
+        """Attention QMIX, and a share of REFIL."""
+        look_key, group_key = jax.random.split(key)
+        sight = self.networks.look(look_key, batch.view, batch.allocation)
+        share, masks = self.options.imagination, sight.attends[:, None]
+        groups = self._groups(group_key, masks) if share else masks[:, :0]
+        masks = jnp.concatenate([masks, masks & groups], axis=1)
+        values = self.networks.utilities_under(params, masks, sight, batch.last_action, strategy)
+        chosen = take(values, jnp.broadcast_to(batch.action[:, None], values.shape[:-1]))
+        loss, figures = qmix_loss(params, self.networks, batch, sight, chosen[:, 0])
+        if not share:
+            return loss, figures
+        imagined = refil_loss(params, self.networks, batch, sight, groups, chosen[:, 1:])
+        return (1 - share) * loss + share * imagined, {**figures, "imagined_loss": imagined}
+
+    def _groups(self, key: PRNGKeyArray, masks: Bool[Array, "B 1 A E"]) -> Bool[Array, "B 2 A E"]:
+        """Rows are windows over and over, a step further each time: a window keeps its groups."""
+        rows, _, agents, entities = masks.shape
+        groups = imagine_groups(key, rows // self.options.window, agents, entities)
+        return jnp.tile(groups, (self.options.window, 1, 1, 1))

@@ -1,0 +1,107 @@
+"""COPA: flat actors and a coach, who sees everything and gives each agent a strategy from time to time.
+
+All are trained together by the loss of the actors. Two more terms let strategies tell in what agents do: another
+network must be able to recognise a strategy by the actions taken, and strategies must not collapse to points.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from alma.actors.actors import Actors
+from alma.actors.coach import Coach, Gaussian, Recogniser
+from alma.actors.networks import ActorNetworks, make_networks, make_trunk
+from alma.actors.qmix import ActorBatch
+from alma.actors.scope import Labelled, Sight
+from alma.learning.learner import Figures, Params
+from alma.nn.masks import look_at
+from alma.task.view import NOBODY, View
+
+ENTROPY_SHARE = 0.1
+"""Weight of the entropy of strategies, as a share of the weight of recognising them."""
+
+
+@dataclass(frozen=True)
+class CoachedNetworks(ActorNetworks):
+    """Actors' networks, a coach, and one that recognises strategies."""
+
+    labels: Labelled
+    """The coach sees which subtask an entity belongs to."""
+    coach: Any
+    recogniser: Any
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Params:
+        actor_key, coach_key, recogniser_key = jax.random.split(key, 3)
+        sight = self.oversee(key, view)
+        return {
+            **super().init(actor_key, view, allocation),
+            "coach": self.coach.init(coach_key, sight.view, sight.relates),
+            "recogniser": self.recogniser.init(recogniser_key, sight.view, sight.relates, allocation),
+        }
+
+    def oversee(self, key: PRNGKeyArray, view: View) -> Sight:
+        """What the coach sees: everything, labelled. Nobody is allocated."""
+        seen = look_at(self.features, view)
+        nobody = jnp.full(view.visible.shape[:-1], NOBODY)
+        return self.labels.look(key, seen, nobody)
+
+    def strategies(self, params: Params, key: PRNGKeyArray, view: View) -> Gaussian:
+        sight = self.oversee(key, view)
+        return self.coach.apply(params["coach"], sight.view, sight.relates)
+
+    def advise(self, params: Params, key: PRNGKeyArray, view: View) -> Float[Array, "*b A H"]:
+        look_key, draw_key = jax.random.split(key)
+        return self.strategies(params, look_key, view).draw(draw_key)
+
+    def advise_best(self, params: Params, key: PRNGKeyArray, view: View) -> Float[Array, "*b A H"]:
+        return self.strategies(params, key, view).mean
+
+    def recognise(self, params: Params, key: PRNGKeyArray, view: View, actions: Int[Array, "*b A"]) -> Gaussian:
+        sight = self.oversee(key, view)
+        return self.recogniser.apply(params["recogniser"], sight.view, sight.relates, actions)
+
+
+@dataclass(frozen=True)
+class CoachedActors(Actors):
+    """Actors with a coach."""
+
+    @cached_property
+    def networks(self) -> CoachedNetworks:
+        options, labels = self.options.networks, Labelled(self.spec)
+        trunk = make_trunk(options, labels.things)
+        return CoachedNetworks(
+            **vars(make_networks(self.spec, self.options, self.scope)),
+            labels=labels,
+            coach=Coach(trunk, options.hidden),
+            recogniser=Recogniser(trunk, options.hidden, len(self.spec.actions)),
+        )
+
+    def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Figures]:
+        value_key, coach_key, draw_key, recognise_key = jax.random.split(key, 4)
+        advice = self.networks.strategies(params, coach_key, batch.decided)
+        strategy = advice.draw(draw_key)
+        loss, figures = self.value_loss(params, value_key, batch, strategy)
+        guess = self.networks.recognise(params, recognise_key, batch.view, batch.action)
+        present = batch.view.present[:, : self.spec.agents]
+        unlikely, narrow = recognition_loss(guess, strategy, present), -mean_entropy(advice, present)
+        total = loss + self.options.advice * (unlikely + ENTROPY_SHARE * narrow)
+        return total, {**figures, "recognition_loss": unlikely, "strategy_entropy": -narrow}
+
+
+def recognition_loss(guess: Gaussian, strategy: Float[Array, "B A H"], present: Bool[Array, "B A"]) -> Float[Array, ""]:
+    """How unlikely the strategies are to who has to guess them, within bounds for each number."""
+    log_density = jnp.clip(guess.log_density(strategy), -1000, 0)
+    return -_mean_over_agents(jnp.sum(log_density, axis=-1), present)
+
+
+def mean_entropy(advice: Gaussian, present: Bool[Array, "B A"]) -> Float[Array, ""]:
+    """Entropy of the strategies. No number's counts as less than 0: below that, narrower is as good."""
+    return _mean_over_agents(jnp.sum(jnp.maximum(advice.entropy(), 0), axis=-1), present)
+
+
+def _mean_over_agents(values: Float[Array, "B A"], present: Bool[Array, "B A"]) -> Float[Array, ""]:
+    return jnp.sum(jnp.where(present, values, 0)) / jnp.maximum(jnp.sum(present), 1)

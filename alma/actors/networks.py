@@ -1,0 +1,138 @@
+"""The networks of the actors as functions of parameters, and how options make them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from alma.actors.mixer import Independent, Mixer, Qmix, Sum
+from alma.actors.options import ActorNetworkOptions, ActorOptions
+from alma.actors.scope import Scope, Sight
+from alma.actors.utility import Utility
+from alma.nn.attention import Attention, Pooling
+from alma.nn.masks import look_at
+from alma.nn.popart import Head, make_head
+from alma.task.spec import TaskSpec
+from alma.task.view import View
+
+Params = Any
+Strategy = Float[Array, "*b A H"] | None
+"""What a coach advises every agent; None where there is no coach."""
+
+
+@dataclass(frozen=True)
+class ActorNetworks:
+    """The networks of the low level, as functions of parameters."""
+
+    scope: Scope
+    utility: Any
+    mixer: Any
+    head: Head
+    features: tuple[int, ...]
+    """Of entities, that are looked at."""
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Params:
+        utility_key, mixer_key = jax.random.split(key)
+        sight = self.look(key, view, allocation)
+        utilities = jnp.zeros((*allocation.shape[:-1], 1, allocation.shape[-1]))
+        return {
+            "utility": self.utility.init(utility_key, sight.view, sight.attends[..., None, :, :], allocation),
+            "mixer": self.mixer.init(mixer_key, utilities, sight, sight.relates[..., None, :, :], allocation),
+            "head": self.head.init(),
+        }
+
+    def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
+        """What networks are given of a situation."""
+        return self.scope.look(key, look_at(self.features, view), allocation)
+
+    def advise(self, params: Params, key: PRNGKeyArray, view: View) -> Strategy:
+        """What a coach says at a decision point; actors without one are told nothing."""
+        return None
+
+    def advise_best(self, params: Params, key: PRNGKeyArray, view: View) -> Strategy:
+        """Its mean, for evaluation."""
+        return None
+
+    def utilities(
+        self, params: Params, sight: Sight, last_action: Int[Array, "*b A"], strategy: Strategy = None
+    ) -> Float[Array, "*b A U"]:
+        masks = sight.attends[..., None, :, :]
+        return self.utilities_under(params, masks, sight, last_action, strategy)[..., 0, :, :]
+
+    def utilities_under(
+        self,
+        params: Params,
+        masks: Bool[Array, "*b G A E"],
+        sight: Sight,
+        last_action: Int[Array, "*b A"],
+        strategy: Strategy = None,
+    ) -> Float[Array, "*b G A U"]:
+        """Utilities under each of G masks: if agents attended to this, or to that."""
+        return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy)
+
+    def mix(
+        self, params: Params, chosen: Float[Array, "*b A"], sight: Sight, last_action: Int[Array, "*b A"]
+    ) -> Float[Array, "*b V"]:
+        """Outputs of the mixer; the head makes values of them."""
+        return self.mix_groups(params, chosen[..., None, :], sight, sight.relates[..., None, :, :], last_action)
+
+    def mix_groups(
+        self,
+        params: Params,
+        chosen: Float[Array, "*b G A"],
+        sight: Sight,
+        groups: Bool[Array, "*b G A E"],
+        last_action: Int[Array, "*b A"],
+    ) -> Float[Array, "*b V"]:
+        """The same from utilities under several masks."""
+        return self.mixer.apply(params["mixer"], chosen, sight, groups, last_action)
+
+    def spread(self, quantities: Float[Array, "*b K"], sight: Sight) -> Float[Array, "*b V"]:
+        """What is known of sets of agents (rewards, say), for each value that is learned."""
+        return self.mixer.spread(quantities, sight.members)
+
+
+def greedy(values: Float[Array, "*b A U"], available: Bool[Array, "*b A U"]) -> Int[Array, "*b A"]:
+    """The best available action of every agent."""
+    return jnp.argmax(jnp.where(available, values, -jnp.inf), axis=-1)
+
+
+def take(values: Float[Array, "*b A U"], actions: Int[Array, "*b A"]) -> Float[Array, "*b A"]:
+    """The values of the chosen actions."""
+    return jnp.take_along_axis(values, actions[..., None], axis=-1)[..., 0]
+
+
+def make_trunk(options: ActorNetworkOptions, things: int | None) -> Attention | Pooling:
+    """How entities are looked at; of non-agents, so many at the most, or all."""
+    if options.trunk == "pooling":
+        return Pooling(options.width, things, options.normalise)
+    return Attention(options.width, options.heads, options.relations)
+
+
+def make_mixer(options: ActorNetworkOptions, actions: int) -> Mixer:
+    """How utilities make values."""
+    if options.mixer == "qmix":
+        return Qmix(
+            actions,
+            options.mixer_width,
+            options.hyper_width,
+            options.heads,
+            options.mixing,
+            options.offsets,
+            options.relations,
+        )
+    return Sum() if options.mixer == "sum" else Independent()
+
+
+def make_networks(spec: TaskSpec, options: ActorOptions, scope: Scope) -> ActorNetworks:
+    """The networks that options ask for."""
+    looks = options.networks
+    return ActorNetworks(
+        scope,
+        Utility(make_trunk(looks, scope.things), looks.hidden, len(spec.actions), looks.aim),
+        make_mixer(looks, len(spec.actions)),
+        make_head(options.popart),
+        spec.features_seen(looks.places),
+    )

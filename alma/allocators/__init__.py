@@ -1,0 +1,1 @@
+"""The high level: who gives every agent a subtask."""

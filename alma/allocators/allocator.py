@@ -1,0 +1,54 @@
+"""What training asks of an allocator, learned or not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from alma.learning import replay
+from alma.learning.learner import Clock, Figures, Level, Params
+from alma.play.situation import Considered, Situation
+from alma.task.view import Allocation, View
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """How often an allocation is not the best one."""
+
+    proposal: Float[Array, ""]
+    """The first proposal instead of the best."""
+    subtask: Float[Array, ""]
+    """A random subtask, agent by agent."""
+
+
+@runtime_checkable
+class TrainingAllocator(Protocol):
+    """What training asks of an allocator."""
+
+    @property
+    def allocates(self) -> bool:
+        """False where nobody is ever given a subtask."""
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level: ...
+
+    def allocate(
+        self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
+    ) -> Int[Array, "N A"]:
+        """New allocations where they are due."""
+
+    def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        """The allocation it would choose, without exploration."""
+
+    def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered | None:
+        """What it has taken that one from; None where there is no critic."""
+
+    def update(
+        self,
+        level: Level,
+        key: PRNGKeyArray,
+        decisions: replay.Decisions,
+        view_of: Callable[[Any], View],
+        clock: Clock,
+    ) -> tuple[Level, Figures]:
+        """One round of learning from replay."""

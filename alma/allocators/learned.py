@@ -1,0 +1,130 @@
+"""The high level as a whole: allocators that learn, and allocators that follow a rule, behind one interface."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from alma.allocators.allocator import Exploration
+from alma.allocators.aql import Candidates, allocator_batch, aql_loss, choose, draw_candidates
+from alma.allocators.networks import AllocatorNetworks, PairAllocator, PointerAllocator
+from alma.allocators.options import AllocatorOptions
+from alma.allocators.proposal import allowed_subtasks
+from alma.learning import replay
+from alma.learning.learner import Clock, Figures, Level, Params, begin_level, learn
+from alma.nn.choice import choose_uniformly
+from alma.nn.popart import make_head
+from alma.play.decisions import only_where
+from alma.play.situation import Considered, Situation
+from alma.task.spec import TaskSpec
+from alma.task.view import Allocation, View
+
+
+@dataclass(frozen=True)
+class LearnedAllocator:
+    """Amortised Q-learning: the best of many proposals."""
+
+    spec: TaskSpec
+    options: AllocatorOptions
+
+    @cached_property
+    def networks(self) -> AllocatorNetworks:
+        options = self.options.networks
+        head = make_head(self.options.popart)
+        features = self.spec.features_seen(options.places)
+        if options.kind == "pointer":
+            return PointerAllocator(head, options.width, options.heads, features, options.relations)
+        return PairAllocator(head, options.width, options.choice_width, self.spec.things_per_subtask, features)
+
+    @property
+    def allocates(self) -> bool:
+        return True
+
+    @property
+    def candidates(self) -> Candidates:
+        """While it learns."""
+        return Candidates(self.options.proposals, self.options.variations)
+
+    @property
+    def played_candidates(self) -> Candidates:
+        """When it plays what it has learned: looking at more of them only costs time there."""
+        times = self.options.play_candidates
+        return Candidates(times * self.options.proposals, times * self.options.variations)
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
+        return begin_level(self.networks.init(key, view, allocation), self.options)
+
+    def allocate(
+        self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
+    ) -> Int[Array, "N A"]:
+        choose_key, proposal_key, wander_key = jax.random.split(key, 3)
+        view, previous = situations.view, jnp.asarray(situations.allocation)
+
+        def fresh(portion: Int[Array, ""], inputs: tuple[View, Int[Array, "n A"]]) -> Any:
+            encoded = self.networks.encode(params, *inputs)
+            best, drawn = choose(
+                self.networks, params, jax.random.fold_in(choose_key, portion), encoded, inputs[0], self.candidates
+            )
+            return best, drawn[:, 0]
+
+        best, first = only_where(due, fresh, (view, previous), (previous, previous))
+        takes_first = jax.random.uniform(proposal_key, due.shape) < explore.proposal
+        chosen = jnp.where(takes_first[:, None], first, best)
+        chosen = wander(wander_key, chosen, view, explore.subtask)
+        return jnp.where(due[:, None], chosen, previous)
+
+    def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
+        return choose(self.networks, params, key, encoded, situation.view, self.played_candidates)[0]
+
+    def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered:
+        """What was taken, and everything that is proposed in this situation, with the critic's values."""
+        encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
+        drawn = draw_candidates(self.networks, params, key, encoded, situation.view, self.played_candidates)
+        allocations = jnp.concatenate([jnp.asarray(taken)[None], drawn])
+        return Considered(allocations, self.networks.values(params, encoded, allocations))
+
+    def update(
+        self,
+        level: Level,
+        key: PRNGKeyArray,
+        decisions: replay.Decisions,
+        view_of: Callable[[Any], View],
+        clock: Clock,
+    ) -> tuple[Level, Figures]:
+        options = self.options
+
+        def once(level: Level, key: PRNGKeyArray) -> tuple[Level, Figures]:
+            sample_key, proposal_key = jax.random.split(key)
+            sampled = replay.sample_decisions(
+                sample_key, decisions, options.batch, clock.env_steps, options.max_age, options.n_step
+            )
+            batch = allocator_batch(
+                level.params,
+                level.target,
+                self.networks,
+                view_of,
+                proposal_key,
+                sampled,
+                gamma=options.gamma,
+                reward_scale=options.reward_scale / options.period,
+                candidates=self.candidates,
+                entropy_proposals=options.entropy_proposals,
+            )
+            head = self.networks.head.adapt(level.params["head"], batch.target, jnp.ones_like(batch.target))
+            level = replace(level, params={**level.params, "head": head})
+            return learn(level, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock)
+
+        level, figures = jax.lax.scan(once, level, jax.random.split(key, options.updates))
+        return level, jax.tree.map(jnp.mean, figures)
+
+
+def wander(key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, chance: Float[Array, ""]) -> Int[Array, "N A"]:
+    """Send some agents to random subtasks."""
+    send_key, subtask_key = jax.random.split(key)
+    sent = jax.random.uniform(send_key, chosen.shape) < chance
+    return jnp.where(sent, choose_uniformly(subtask_key, allowed_subtasks(view, chosen.shape[-1])), chosen)

@@ -1,0 +1,144 @@
+"""An allocator over (agent, subtask) pairs: codes of all pairs once a state, then cheap sums for every allocation.
+
+Both the proposal and the critic see an allocation only as the sum, per subtask, of the codes of the pairs in it.
+Because sums commute with linear layers, everything expensive is done once a state, however many allocations
+are proposed or scored.
+"""
+
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from alma.nn.layers import Dense
+from alma.nn.masks import allocation_matrix
+from alma.task.view import View
+
+
+class PairEncoder(nn.Module):
+    """A code for every (agent, subtask) pair, and one for every subtask.
+
+    Every code knows the whole situation in sum: who is on the team and what there is to do. Whether one agent alone
+    will do in a subtask depends on who else there is. Of each subtask the first `things` entities are looked at: as
+    many as a subtask can have.
+    """
+
+    width: int
+    things: int
+
+    @nn.compact
+    def __call__(
+        self, view: View, previous: Int[Array, "*b A"]
+    ) -> tuple[Float[Array, "*b A M H"], Float[Array, "*b M 2*H"]]:
+        agents, subtasks = previous.shape[-1], view.active.shape[-1]
+        belongs = jnp.swapaxes(allocation_matrix(view.subtask[..., agents:], subtasks), -1, -2)
+        found, at = jax.lax.top_k(belongs, self.things)
+        found = found[..., None]
+        features = jnp.take_along_axis(view.entities[..., None, agents:, :], at[..., None], axis=-2)
+        relations = jnp.take_along_axis(
+            view.relations[..., None, agents:, :], at[..., None, :, :, None], axis=-2
+        )  # A x M x K x R
+        thing = Dense(self.width, name="entity")(features)
+        relation = Dense(self.width, use_bias=False, name="relation")(relations)
+        agent = Dense(self.width, use_bias=False, name="agent")(view.entities[..., :agents, :])
+        pair = nn.relu(thing[..., None, :, :, :] + relation + agent[..., :, None, None, :])
+        pooled = jnp.sum(found[..., None, :, :, :] * pair, axis=-2)
+        subtask = jnp.sum(found * nn.relu(thing), axis=-2)
+        work = jnp.sum(jnp.where(view.active[..., None], subtask, 0), axis=-2)
+        member = nn.relu(Dense(self.width, name="member")(view.entities[..., :agents, :]))
+        team = jnp.sum(jnp.where(view.present[..., :agents, None], member, 0), axis=-2)
+        whole = nn.relu(Dense(self.width, name="whole")(jnp.concatenate([work, team], axis=-1)))[..., None, :]
+
+        stays = allocation_matrix(previous, subtasks)[..., None]
+        before = self.param("previous", nn.initializers.normal(0.1), (self.width,))
+        context = Dense(self.width, use_bias=False, name="context")(whole)[..., None, :]
+        codes = nn.relu(Dense(self.width, name="pair")(pooled) + context + stays * before)
+        return codes, jnp.concatenate([subtask, jnp.broadcast_to(whole, subtask.shape)], axis=-1)
+
+
+class PairChoices(NamedTuple):
+    """What is added up along a choice is narrow: the only part whose cost grows with the number of proposals."""
+
+    own: Float[Array, "*b A M C"]
+    """What a pair brings to its own choice."""
+    given: Float[Array, "*b A M C"]
+    """What a pair, once chosen, adds to its subtask for the agents that follow."""
+    score: Float[Array, "C"]
+    allowed: Bool[Array, "*b A M"]
+
+    def start(self) -> Any:
+        return jnp.zeros_like(self.own[..., 0, :, :])
+
+    def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
+        return nn.relu(self.own[..., agent, :, :] + memory) @ self.score
+
+    def remember(self, agent: int, memory: Any, taken: Float[Array, "*b M"]) -> Any:
+        return memory + taken[..., None] * self.given[..., agent, :, :]
+
+
+class PairProposal(nn.Module):
+    """A proposal over the codes of pairs."""
+
+    width: int
+
+    @nn.compact
+    def __call__(
+        self, codes: Float[Array, "*b A M H"], subtasks: Float[Array, "*b M H2"], allowed: Bool[Array, "*b A M"]
+    ) -> PairChoices:
+        own = Dense(self.width, name="own")(codes) + Dense(self.width, name="subtask")(subtasks)[..., None, :, :]
+        given = Dense(self.width, use_bias=False, name="given")(codes)
+        score = self.param("score", nn.initializers.normal(0.1), (self.width,))
+        return PairChoices(own, given, score, allowed)
+
+
+def add_up(codes: Float[Array, "*b A M H"], allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P M H"]:
+    """The sum, per subtask, of the codes of the pairs in an allocation.
+
+    Agent after agent: as a product with a matrix of ones and zeros it takes more than twice as long.
+    """
+    agents, subtasks = codes.shape[-3:-1]
+
+    def given(agent: int) -> Float[Array, "*b P M H"]:
+        takes = allocations[..., agent, None] == jnp.arange(subtasks)
+        return jnp.where(takes[..., None], codes[..., None, agent, :, :], 0)
+
+    return sum(map(given, range(1, agents)), start=given(0))
+
+
+class Scaled(nn.Module):
+    """Vectors scaled to a mean square of one, and then by learned gains.
+
+    The mean square is a product with a vector, because XLA would compute the inputs of a sum once more for it.
+    """
+
+    @nn.compact
+    def __call__(self, inputs: Float[Array, "*n H"]) -> Float[Array, "*n H"]:
+        width = inputs.shape[-1]
+        mean_square = inputs**2 @ jnp.full((width, 1), 1 / width)
+        gain = self.param("gain", nn.initializers.ones, (width,))
+        return gain * inputs * jax.lax.rsqrt(mean_square + 1e-6)
+
+
+class PairCritic(nn.Module):
+    """The value of allocations: sums of pair codes per subtask, a layer, and a sum over subtasks."""
+
+    width: int
+    hidden: int
+    """Of the last layer, which is computed anew for every allocation."""
+
+    @nn.compact
+    def __call__(
+        self,
+        codes: Float[Array, "*b A M H"],
+        subtasks: Float[Array, "*b M H2"],
+        active: Bool[Array, "*b M"],
+        allocations: Int[Array, "*b P A"],
+    ) -> Float[Array, "*b P"]:
+        codes = Dense(self.width, use_bias=False, name="team")(codes)
+        base = Dense(self.width, name="subtask")(subtasks)
+        hidden = nn.relu(Scaled(name="norm")(add_up(codes, allocations) + base[..., None, :, :]))
+        hidden = nn.relu(Dense(self.hidden, name="hidden")(hidden))
+        values = Dense(1, name="value")(hidden)[..., 0]
+        return jnp.sum(jnp.where(active[..., None, :], values, 0), axis=-1)

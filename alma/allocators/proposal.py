@@ -1,0 +1,65 @@
+"""Proposals: allocations drawn agent after agent, each seeing what those before it were given.
+
+What differs between networks is how a state is encoded (`Choices`); drawing allocations, and how probable one is,
+are the same for all.
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from alma.nn.choice import choose_by_logits
+from alma.nn.masks import allocation_matrix
+from alma.task.view import NOBODY, View
+
+
+@runtime_checkable
+class Choices(Protocol):
+    """A state as a proposal sees it: everything that is the same for all allocations has been done."""
+
+    @property
+    def allowed(self) -> Bool[Array, "*b A M"]: ...
+
+    def start(self) -> Any:
+        """What is remembered before the first agent has chosen."""
+
+    def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
+        """How an agent likes each subtask."""
+
+    def remember(self, agent: int, memory: Any, taken: Float[Array, "*b M"]) -> Any:
+        """What is remembered after the agent has taken a subtask (one-hot)."""
+
+
+def allowed_subtasks(view: View, agents: int) -> Bool[Array, "*b A M"]:
+    """Present agents may take any active subtask."""
+    return view.present[..., :agents, None] & view.active[..., None, :]
+
+
+def propose(key: PRNGKeyArray, choices: Choices) -> Int[Array, "*b A"]:
+    """Draw one allocation; absent agents get nothing."""
+    allowed, memory, chosen = choices.allowed, choices.start(), []
+    draws = jax.random.uniform(key, allowed.shape[:-1])
+    for agent in range(allowed.shape[-2]):
+        logits = jnp.where(allowed[..., agent, :], choices.logits(agent, memory), -1e9)
+        choice = choose_by_logits(draws[..., agent], logits)
+        choice = jnp.where(jnp.any(allowed[..., agent, :], axis=-1), choice, NOBODY)
+        memory = choices.remember(agent, memory, jax.nn.one_hot(choice, allowed.shape[-1]))
+        chosen.append(choice)
+    return jnp.stack(chosen, axis=-1)
+
+
+def log_probability(choices: Choices, allocation: Int[Array, "*b A"]) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
+    """The log-probability of an allocation, and the entropy along its prefixes: summed over agents, of each agent's
+    choice given the choices before it. Averaged over draws of the proposal, that is the entropy of whole allocations.
+    """
+    allowed, memory = choices.allowed, choices.start()
+    members = allocation_matrix(allocation, allowed.shape[-1])
+    rows = []
+    for agent in range(allowed.shape[-2]):
+        rows.append(choices.logits(agent, memory))
+        memory = choices.remember(agent, memory, members[..., agent, :])
+    logs = jax.nn.log_softmax(jnp.where(allowed, jnp.stack(rows, axis=-2), -1e9))
+    total = jnp.sum(jnp.where(members > 0, logs, 0), axis=(-1, -2))
+    return total, -jnp.sum(jnp.where(allowed, jnp.exp(logs) * logs, 0), axis=(-1, -2))

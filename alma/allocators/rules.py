@@ -1,0 +1,121 @@
+"""Allocators: who gives every agent a subtask. All share one interface, so that any can be put on any actors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, PRNGKeyArray
+
+from alma.allocators.allocator import Exploration
+from alma.allocators.options import AllocatorOptions
+from alma.allocators.proposal import allowed_subtasks
+from alma.learning import replay
+from alma.learning.learner import Clock, Figures, Level, Params
+from alma.nn.choice import choose_uniformly
+from alma.play.situation import Allocator, Situation
+from alma.task.task import Task
+from alma.task.view import NOBODY, Allocation, View
+
+
+def heuristic(task: Task, name: str = "") -> Allocator:
+    """One of the task's own rules; its first one by default."""
+    if not task.heuristics:
+        raise ValueError(f"the task {task.spec.name!r} has no heuristic allocation: use another allocator")
+    rule = task.heuristics.get(name or next(iter(task.heuristics)))
+    if rule is None:
+        raise ValueError(
+            f"the task {task.spec.name!r} has no heuristic {name!r}: choose from {', '.join(task.heuristics)}"
+        )
+    return lambda params, key, situation: rule(situation.state)
+
+
+def uniform(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
+    """Every present agent takes an active subtask at random."""
+    return choose_uniformly(key, allowed_subtasks(situation.view, len(situation.allocation)))
+
+
+def nobody(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
+    """No agent is given a subtask, for actors that know of none."""
+    return jnp.full_like(situation.allocation, NOBODY)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Every agent keeps one subtask; while that is not active, the agent has none."""
+
+    subtasks: tuple[int, ...]
+
+    def __call__(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        chosen, view = jnp.asarray(self.subtasks), situation.view
+        works = view.present[: len(self.subtasks)] & view.active[chosen]
+        return jnp.where(works, chosen, NOBODY)
+
+
+def fixed(task: Task, subtasks: str) -> Allocator:
+    """An allocation written as a subtask for each agent, `0,0,1`."""
+    agents, last = task.spec.agents, task.spec.subtasks - 1
+    try:
+        numbers = tuple(int(part) for part in subtasks.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != agents or not all(0 <= number <= last for number in numbers):
+        raise ValueError(
+            f"write fixed: and a subtask from 0 to {last} for each of {agents} agents, as in "
+            f"fixed:{','.join(str(a % (last + 1)) for a in range(agents))}, not {subtasks!r}"
+        )
+    return Fixed(numbers)
+
+
+def allocator_by_name(task: Task, name: str) -> Allocator:
+    """`heuristic`, `heuristic:NAME`, `random` or `fixed:0,0,1`."""
+    kind, _, which = name.partition(":")
+    if kind == "heuristic":
+        return heuristic(task, which)
+    if kind == "fixed":
+        return fixed(task, which)
+    if name == "random":
+        return uniform
+    rules = [f"heuristic:{rule}" for rule in task.heuristics]
+    choices = ", ".join(["random", "heuristic", *rules, "fixed:SUBTASKS"])
+    raise ValueError(f"unknown allocation {name!r}: choose from {choices}")
+
+
+@dataclass(frozen=True)
+class RuleAllocator:
+    """A rule that needs no learning: a heuristic, or chance."""
+
+    rule: Allocator
+    options: AllocatorOptions
+    allocates: bool = True
+    """False where nobody is ever given a subtask."""
+    needs_state: bool = False
+    """Whether the rule looks at the task's state, which networks never do."""
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
+        return Level({}, {}, optimiser=(), copied=jnp.int32(0))  # nothing to learn
+
+    def allocate(
+        self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
+    ) -> Int[Array, "N A"]:
+        keys = jax.random.split(key, due.shape[0])
+        fresh = jax.vmap(partial(self.greedy, params))(keys, situations)
+        return jnp.where(due[:, None], fresh, situations.allocation)
+
+    def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        return self.rule(params, key, situation)
+
+    def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> None:
+        """A rule considers nothing."""
+
+    def update(
+        self,
+        level: Level,
+        key: PRNGKeyArray,
+        decisions: replay.Decisions,
+        view_of: Callable[[Any], View],
+        clock: Clock,
+    ) -> tuple[Level, Figures]:
+        return level, {}

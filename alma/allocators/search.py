@@ -1,0 +1,119 @@
+"""The best allocation that a critic knows of, looked for with patience: it tells what proposals lose."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from alma.allocators.learned import LearnedAllocator
+from alma.allocators.networks import AllocatorNetworks, Params
+from alma.allocators.proposal import allowed_subtasks
+from alma.play.situation import Considered, Situation
+from alma.task.view import NOBODY, Allocation, View
+
+ALL_AT_MOST = 10_000
+"""Up to so many allocations, a search scores them all."""
+
+
+@dataclass(frozen=True)
+class SearchAllocator:
+    """What the critic of a learned allocator finds best of all, not only of what is proposed.
+
+    Scores every allocation where there are not too many, and improves on proposals agent by agent otherwise.
+    """
+
+    learned: LearnedAllocator
+    all_at_most: int = ALL_AT_MOST
+
+    def __call__(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        networks, own = self.learned.networks, params["allocator"]
+        view, previous = situation.view, jnp.asarray(situation.allocation)
+        best = search_all(networks, own, view, previous, self.all_at_most)
+        if view.active.shape[-1] ** len(previous) <= self.all_at_most:  # nothing can be more than this
+            return best
+        good = search_nearby(networks, own, key, view, previous, self.learned.options.proposals)
+        return jnp.where(how_many(view, len(previous)) <= self.all_at_most, best, good)
+
+    def weigh(self, params: Any, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered:
+        """What was found, and what would have been proposed."""
+        return self.learned.weigh(params["allocator"], key, situation, taken)
+
+
+BLOCK = 256
+"""Allocations that are scored at once."""
+
+SWEEPS = 20
+"""How often all agents are looked at again, at the most."""
+
+
+def how_many(view: View, agents: int) -> Float[Array, ""]:
+    """Allocations of present agents to active subtasks; a float, since there may be very many."""
+    return jnp.sum(view.active).astype(jnp.float32) ** jnp.sum(view.present[:agents])
+
+
+def search_all(
+    networks: AllocatorNetworks, params: Params, view: View, previous: Int[Array, "A"], at_most: int
+) -> Int[Array, "A"]:
+    """The best of all allocations of present agents to active subtasks; nobody is sent where there are too many."""
+    encoded = networks.encode(params, view, previous)
+    agents = previous.shape[-1]
+    number = how_many(view, agents)
+    total = jnp.where(number <= at_most, number, 0).astype(jnp.int32)
+
+    def score(carry: tuple[Int[Array, ""], Float[Array, ""], Int[Array, "A"]]) -> tuple:
+        first, best_value, best = carry
+        numbers = jnp.minimum(first + jnp.arange(BLOCK), total - 1)
+        candidates = allocations_by_number(numbers, view, agents)
+        values = networks.values(params, encoded, candidates)
+        at = jnp.argmax(values)
+        better = values[at] > best_value
+        return first + BLOCK, jnp.maximum(values[at], best_value), jnp.where(better, candidates[at], best)
+
+    nobody = jnp.full(agents, NOBODY, jnp.int32)
+    return jax.lax.while_loop(lambda carry: carry[0] < total, score, (jnp.int32(0), jnp.float32(-jnp.inf), nobody))[2]
+
+
+def allocations_by_number(numbers: Int[Array, "P"], view: View, agents: int) -> Int[Array, "P A"]:
+    """Allocations counted through: every present agent is a digit, every active subtask a value it can have."""
+    present = view.present[:agents]
+    subtasks = jnp.argsort(~view.active, stable=True)  # the active ones come first
+    choices = jnp.maximum(jnp.sum(view.active), 1)
+    place = choices ** (jnp.cumsum(present) - present)
+    digits = numbers[:, None] // place % choices
+    somewhere = present & jnp.any(view.active)
+    return jnp.where(somewhere, subtasks[digits], NOBODY).astype(jnp.int32)
+
+
+def search_nearby(
+    networks: AllocatorNetworks,
+    params: Params,
+    key: PRNGKeyArray,
+    view: View,
+    previous: Int[Array, "A"],
+    proposals: int,
+) -> Int[Array, "A"]:
+    """Start from proposals and let one agent after the other go where it does most good, until none would move."""
+    encoded = networks.encode(params, view, previous)
+    agents, subtasks = previous.shape[-1], view.active.shape[-1]
+    allowed = allowed_subtasks(view, agents)
+
+    def move(allocations: Int[Array, "P A"], agent: int) -> Int[Array, "P A"]:
+        sent = allocations[:, None, :].repeat(subtasks, axis=1).at[:, :, agent].set(jnp.arange(subtasks))
+        values = networks.values(params, encoded, sent.reshape(-1, agents)).reshape(-1, subtasks)
+        best = jnp.argmax(jnp.where(allowed[agent], values, -jnp.inf), axis=-1)
+        return allocations.at[:, agent].set(jnp.where(jnp.any(allowed[agent]), best, NOBODY))
+
+    def sweep(carry: tuple[Int[Array, ""], Int[Array, "P A"], Bool[Array, ""]]) -> tuple:
+        count, before, _ = carry
+        after = before
+        for agent in range(agents):
+            after = move(after, agent)
+        return count + 1, after, jnp.any(after != before)
+
+    begun = networks.proposals(params, key, encoded, proposals)
+    _, ended, _ = jax.lax.while_loop(
+        lambda carry: carry[2] & (carry[0] < SWEEPS), sweep, (jnp.int32(0), begun, jnp.asarray(True))
+    )
+    return ended[jnp.argmax(networks.values(params, encoded, ended))]

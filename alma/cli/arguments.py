@@ -1,0 +1,111 @@
+"""What several commands are given: a task with options, something learned, seeds."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import tyro
+
+from alma.play.team import Players
+from alma.runs.policy import LearnedPolicy, check_fits, load, transplant
+from alma.runs.pretrained import DEFAULT, locate
+from alma.task.registry import make
+from alma.task.task import Task
+
+
+@dataclass(frozen=True)
+class TaskChoice:
+    """Which task, and what is different about it."""
+
+    task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
+    """Name of the task; `alma tasks` lists them."""
+    set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
+    """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
+
+    def make(self) -> Task:
+        return make(self.task, **dict(parse_setting(setting) for setting in self.set))
+
+
+@dataclass(frozen=True)
+class LearnedChoice:
+    """What a run has learned, and what is different about playing it."""
+
+    policy: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[POLICY]")] = DEFAULT
+    """A run folder, weights (.safetensors), or `pretrained:NAME`: weights that come with alma."""
+    seed: int = 1_000_000
+    """Where randomness starts."""
+    task: str | None = None
+    """Another name of the task, where it was moved since: what was learned must fit."""
+    set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
+    """An option of the task that differs from training; may be repeated."""
+    actors: str | None = None
+    """Who acts instead: `random`, a script of the task (`scripted`), or the folder or weights of another run."""
+    allocator: str | None = None
+    """Who allocates instead: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search` (the best by the
+    critic of POLICY), or the folder or weights of another run."""
+
+    def task_options(self, policy: LearnedPolicy) -> dict[str, Any]:
+        return {**policy.config.task_options, **dict(map(parse_setting, self.set))}
+
+    def make_task(self, policy: LearnedPolicy) -> Task:
+        """The task to play, which what was learned must fit."""
+        name = self.task or policy.config.task
+        task = replace(policy.config, task=name, task_options=self.task_options(policy)).make_task()
+        check_fits(policy.task.spec, task.spec)
+        return task
+
+    def make_players(self, policy: LearnedPolicy, task: Task) -> Players:
+        if self.actors is None and self.allocator is None:
+            return policy.players
+        actors = self.actors and actors_or_run(self.actors, task)
+        return transplant(policy, actors, self.allocator and allocator_or_run(self.allocator), task)
+
+
+def actors_or_run(name: str, task: Task) -> LearnedPolicy | str:
+    """A script of the task by name as it is, and anything else as a run."""
+    scripts = ["random", *task.policies]
+    if name in scripts:
+        return name
+    if not locate(name).exists():
+        raise ValueError(
+            f"there is no run {name!r} to act: name a run folder or weights, or choose from {', '.join(scripts)}"
+        )
+    return load(name)
+
+
+def allocator_or_run(name: str, purpose: str = "allocate") -> LearnedPolicy | str:
+    """An allocator by name as it is, and anything else as a run."""
+    if name.partition(":")[0] in ("heuristic", "random", "fixed", "search"):
+        return name
+    if not locate(name).exists():
+        raise ValueError(
+            f"there is no run {name!r} to {purpose}: name a run folder or weights, or choose from search, random, "
+            "heuristic, heuristic:NAME, fixed:SUBTASKS"
+        )
+    return load(name)
+
+
+def parse_setting(setting: str) -> tuple[str, Any]:
+    """Split `name=value`; values are written as in JSON, pairs also as `2,5`, and plain words are words."""
+    name, equals, text = setting.partition("=")
+    if not name or not equals:
+        raise ValueError(f"write options as name=value, not {setting!r}")
+    for attempt in (text, f"[{text}]"):
+        try:
+            value = json.loads(attempt)
+        except json.JSONDecodeError:
+            continue
+        return name, tuple(value) if isinstance(value, list) else value
+    return name, text
+
+
+def parse_seeds(text: str) -> list[int]:
+    """`0..4` is five seeds; `1,5,7` is three."""
+    first, dots, last = text.partition("..")
+    try:
+        seeds = list(range(int(first), int(last) + 1)) if dots else [int(part) for part in text.split(",")]
+    except ValueError:
+        seeds = []
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise ValueError(f"write seeds as 0..4 or 1,5,7, each once, not {text!r}")
+    return seeds

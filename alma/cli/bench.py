@@ -1,0 +1,85 @@
+"""`alma bench`: how fast things run on this machine."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import tyro
+from rich.table import Table
+
+from alma.cli.arguments import TaskChoice
+from alma.cli.showing import console, notes
+from alma.runs import runtime
+from alma.runs.benchmark import benchmark_environment, benchmark_training
+from alma.training.presets import PresetName, preset, with_actors
+from alma.training.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class BenchEnv:
+    """Environment steps per second with random actions, automatic resets and the whole view."""
+
+    choice: Annotated[TaskChoice, tyro.conf.arg(name="")]
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+    def run(self) -> None:
+        runtime.one_device_per_core()
+        result = benchmark_environment(self.choice.make(), report=lambda text: notes.print(text, style="dim"))
+        if self.json:
+            print(json.dumps(result))
+            return
+        table = Table(title=f"{result['task']} on {result['devices']} x {result['device']}")
+        for column in ("environments", "steps per second", "slowest - fastest", "compile, s"):
+            table.add_column(column, justify="right")
+        for batch in result["batches"]:
+            spread = f"{batch['slowest']:,} - {batch['fastest']:,}"
+            row = (batch["environments"], f"{batch['steps_per_second']:,}", spread, batch["compile_seconds"])
+            table.add_row(*map(str, row))
+        console.print(table)
+        console.print(
+            f"state {result['state_bytes']} bytes, view {result['view_bytes']} bytes, "
+            f"peak memory {result['peak_memory_mb']} MB"
+        )
+
+
+@dataclass(frozen=True)
+class BenchTrain:
+    """Speed of training: minutes for a million environment steps, and seconds for an update of each level."""
+
+    choice: Annotated[TaskChoice, tyro.conf.arg(name="")]
+    method: str = "alma"
+    """What to train; `alma methods` lists them."""
+    actors: Literal["aqmix", "refil"] | None = None
+    """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
+    preset: PresetName = "fast"
+    """What to train with."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+    def run(self) -> None:
+        result = benchmark_training(
+            Trainer(self.choice.make(), with_actors(preset(self.preset, self.choice.task), self.actors), self.method),
+            report=lambda text: notes.print(text, style="dim"),
+        )
+        result = {"preset": self.preset, **result}
+        if self.json:
+            print(json.dumps(result))
+            return
+        table = Table(title=f"{result['method']} on {result['task']}, {self.preset}", show_header=False)
+        for name, value in result.items():
+            table.add_row(name.replace("_", " "), str(value))
+        console.print(table)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure how fast things run on this machine."""
+
+    what: Annotated[
+        Annotated[BenchEnv, tyro.conf.subcommand("env")] | Annotated[BenchTrain, tyro.conf.subcommand("train")],
+        tyro.conf.arg(name=""),
+    ]
+
+    def run(self) -> None:
+        self.what.run()

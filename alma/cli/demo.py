@@ -1,0 +1,51 @@
+"""`alma demo`: training for a few minutes, before and after."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import jax
+
+from alma.cli.showing import console, draw_episode, notes, summary_table
+from alma.play.episodes import play_episodes
+from alma.runs.config import RunConfig
+from alma.runs.folder import RunFolder
+from alma.runs.loop import Run
+from alma.runs.policy import load
+from alma.runs.progress import make_display
+from alma.training.presets import PRESETS
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Train ALMA on SaveTheCity for a few minutes, say how often it is solved before and after, and draw an episode."""
+
+    out: Path = Path("demo")
+    """Folder for the run and the pictures; an earlier demo there is replaced."""
+    steps: int = 1_000_000
+    """Environment steps to train for."""
+    episodes: int = 256
+    """Episodes of the evaluations before and after."""
+    preset: Literal["fast", "tiny"] = "fast"
+    """What to train with; `tiny` only shows that everything works."""
+
+    def run(self) -> None:
+        notes.print("Firefighters, builders and generalists learn to save a city, and who is sent where.")
+        preset = PRESETS[self.preset]
+        report = replace(preset.report, evaluate_every=102_400, episodes=64, final_episodes=self.episodes)
+        options = replace(preset, steps=self.steps, report=report)
+        config = RunConfig("save-the-city", preset=self.preset, options=options)
+        folder = RunFolder(self.out / "run")
+        folder.create(config, force=True)
+        trainer = config.make_trainer()
+        untrained = trainer.players(trainer.init(jax.random.key(config.seed)))
+        before = play_episodes(trainer.task, untrained, self.episodes).success.mean()
+        with make_display(notes) as display:
+            result = Run(folder, config, display).train()
+        console.print(summary_table(result["evaluation"]))
+        after = result["evaluation"]["success_rate"]
+        console.print(f"solved {before:.1%} before and {after:.1%} after {result['training_minutes']:.1f} minutes")
+        picture = draw_episode(trainer.task, load(folder.path).players, 0, self.out / "save-the-city.gif")
+        console.print(f"an episode with what was learned: {picture}")
+        console.print(f"play more of them: alma evaluate {folder.path} --episodes 512")
+        console.print(f"see what they think: alma watch {folder.path}")

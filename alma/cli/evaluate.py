@@ -1,0 +1,49 @@
+"""`alma evaluate`: how well a run does."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from alma.cli.arguments import LearnedChoice
+from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
+from alma.play.summary import summarise
+from alma.runs.config import check_seed
+from alma.runs.policy import load
+from alma.watch.animation import check_out
+
+
+@dataclass(frozen=True)
+class Evaluate(LearnedChoice):
+    """Play greedy episodes with what a run has learned."""
+
+    episodes: int = 512
+    """How many episodes to play."""
+    out: Path | None = None
+    """Draw the first episode into this file: .gif, .mp4, or .png for numbered frames."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+    def run(self) -> None:
+        check_seed(self.seed)
+        policy = load(self.policy)
+        task = self.make_task(policy)
+        players = self.make_players(policy, task)
+        if self.out:
+            check_drawing(task)
+            check_out(self.out)
+        summary = summarise(play_with_progress(task, players, self.episodes, self.seed))
+        if self.json:
+            names = {
+                "policy": self.policy,
+                "task": self.task or policy.config.task,
+                "method": policy.config.method,
+                "actors": self.actors or self.policy,
+                "allocator": self.allocator or self.policy,
+                "task_options": self.task_options(policy),
+            }
+            print(json.dumps({**names, "seed": self.seed, **summary}))
+        else:
+            console.print(summary_table(summary))
+        if self.out:
+            print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)

@@ -1,0 +1,51 @@
+"""`alma play`: episodes with scripted players."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from alma.allocators.rules import allocator_by_name
+from alma.cli.arguments import TaskChoice
+from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
+from alma.play.scripts import policy_by_name
+from alma.play.summary import summarise
+from alma.play.team import Players
+from alma.runs.config import check_seed
+from alma.watch.animation import check_out
+
+
+@dataclass(frozen=True)
+class Play(TaskChoice):
+    """Play episodes with scripted players; print how they went, or draw one."""
+
+    policy: str = "scripted"
+    """Who acts: one of the task's scripted policies, or `random`."""
+    allocation: str = "heuristic"
+    """Who allocates: `heuristic`, `heuristic:NAME`, `random`, or `fixed:0,0,1` with a subtask for each agent."""
+    period: int = 5
+    """Allocate anew after so many steps (and whenever a subtask finishes or appears)."""
+    episodes: int = 1
+    """How many episodes to play."""
+    seed: int = 0
+    """Where randomness starts."""
+    out: Path | None = None
+    """Draw the first episode into this file: .gif, .mp4, or .png for numbered frames."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+    def run(self) -> None:
+        task = self.make()
+        players = Players(policy_by_name(task, self.policy), allocator_by_name(task, self.allocation), self.period)
+        check_seed(self.seed)
+        if self.out:
+            check_drawing(task)
+            check_out(self.out)
+        summary = summarise(play_with_progress(task, players, self.episodes, self.seed))
+        if self.json:
+            names = {"task": self.task, "policy": self.policy, "allocation": self.allocation, "seed": self.seed}
+            print(json.dumps({**names, **summary}))
+        else:
+            console.print(summary_table(summary))
+        if self.out:
+            print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)

@@ -1,0 +1,125 @@
+"""`alma reproduce`: the figures of the paper."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.table import Table
+
+from alma.cli.arguments import parse_seeds
+from alma.cli.showing import console, notes
+from alma.reproduce.figures import Figure, find_figures
+from alma.reproduce.plots import check_plots
+from alma.reproduce.running import Budget, PlannedRun, check_jobs, clock, plan, time_for, train_all
+from alma.reproduce.scores import curves_of, score_all
+from alma.reproduce.writing import missing, write_figure
+from alma.runs.loop import TrainingFailed
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Train what a figure of the paper needs, play it, and write the figure with its statistics.
+
+    Runs that are finished are kept, and those that were interrupted go on: stop it and call it again as you like.
+    """
+
+    figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE")]
+    """`save-the-city`, `starcraft`, `save-the-city-minutes`, `starcraft-minutes`, `spread`, `spread-each`,
+    `spread-minutes`, `transplant`, `transplant-save-the-city`, `robustness`, `ablations`, or `all`."""
+    preset: Literal["fast", "faithful", "paper", "tiny"] = "fast"
+    """What runs are trained with."""
+    seeds: str | None = None
+    """`0..4`, or `1,5,7`; the figure's own if not given."""
+    steps: int | None = None
+    """Environment steps of every run; the preset's if not given."""
+    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="METHOD [METHOD ...]")] = ()
+    """Only these methods."""
+    settings: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING [SETTING ...]")] = ()
+    """Only these settings, such as `sz-disadvantage`."""
+    jobs: int = 1
+    """Runs to train at the same time."""
+    out: Path = Path("results")
+    """Folder for the runs (OUT/runs, which figures share) and the figures (OUT/FIGURE; OUT/FIGURE-PRESET where that is
+    not fast)."""
+    dry_run: bool = False
+    """Only say what would be run, and how long it would take."""
+    no_train: bool = False
+    """Only play and show the runs that are finished."""
+    no_plots: bool = False
+    """Write tables and data, but no pictures."""
+
+    def run(self) -> None:
+        check_jobs(self.jobs)
+        if self.out.exists() and not self.out.is_dir():
+            raise ValueError(f"{self.out} is a file: choose a folder with --out")
+        figures = self._figures()
+        seeds = None if self.seeds is None else tuple(parse_seeds(self.seeds))
+        budget = Budget(self.preset, seeds, self.steps)
+        runs = plan(figures, budget, self.out)
+        for run in runs:
+            run.check()
+        if self.dry_run:
+            console.print(plan_table(runs, self.jobs))
+            return
+        if not self.no_plots:
+            check_plots()
+        if published := sum(run.state == "published" for run in runs):
+            notes.print(
+                f"{published} of {len(runs)} runs are published ones, shown as they are and without weights to play; "
+                "with another --out they are trained anew",
+                soft_wrap=True,
+            )
+        failed = [] if self.no_train else train_all(runs, self.jobs, notes)
+        written = [self._write(figure, budget) for figure in figures]
+        if failed:
+            raise TrainingFailed("; ".join(failed))
+        if not any(written):
+            raise ValueError(f"nothing to show: none of the runs is finished in {self.out / 'runs'}")
+
+    def _figures(self) -> list[Figure]:
+        """Those that are asked for; of all of them, those that make sense with the preset and the steps."""
+        found = find_figures(self.figure, self.methods, self.settings)
+        misfits = {figure.name: figure.misfit(self.preset, self.steps) for figure in found}
+        if self.figure != "all" or all(misfits.values()):
+            return found
+        for misfit in filter(None, misfits.values()):
+            notes.print(f"left out: {misfit}", soft_wrap=True)
+        return [figure for figure in found if not misfits[figure.name]]
+
+    def _write(self, figure: Figure, budget: Budget) -> bool:
+        """Play what is trained, and write the figure; what is there is left alone if there is nothing to show."""
+        scores = score_all(figure, budget, self.out, notes)
+        if not scores:
+            notes.print(f"{figure.name}: none of its runs is finished; nothing is written")
+            return False
+        curves = curves_of(figure, budget, self.out)
+        files = write_figure(
+            figure, budget, scores, curves, self.out, command=self._command(figure), plots=not self.no_plots
+        )
+        absent = missing(figure, budget, scores)
+        without = f" ({len(absent)} points are missing: see summary.json)" if absent else ""
+        names = ", ".join(file.name for file in files)
+        console.print(f"{figure.name}: {names} in {files[0].parent}{without}", soft_wrap=True)
+        return True
+
+    def _command(self, figure: Figure) -> str:
+        """What to type to have the same figure."""
+        words = ["alma", "reproduce", figure.name]
+        words += ["--preset", self.preset] if self.preset != "fast" else []
+        words += ["--seeds", self.seeds] if self.seeds is not None else []
+        words += ["--steps", str(self.steps)] if self.steps is not None else []
+        words += ["--methods", *self.methods] if self.methods else []
+        words += ["--settings", *self.settings] if self.settings else []
+        return " ".join(words)
+
+
+def plan_table(runs: list[PlannedRun], jobs: int) -> Table:
+    """What there is to do."""
+    caption = f"about {clock(time_for(runs, jobs))} on 2 cores" + (f" with {jobs} jobs" if jobs > 1 else "")
+    table = Table(caption=caption)
+    for column in ("run", "state", "steps", "about"):
+        table.add_column(column, justify="left" if column in ("run", "state") else "right", overflow="fold")
+    for run in runs:
+        table.add_row(run.name, run.state, f"{run.config.options.steps:,}", clock(run.minutes))
+    return table

@@ -1,0 +1,69 @@
+"""What several commands show: progress, tables, pictures."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from alma.play.episodes import play_episodes
+from alma.play.summary import Results
+from alma.play.team import Players
+from alma.task.task import Task
+from alma.watch.animation import write_animation
+from alma.watch.picture import draw_frames
+from alma.watch.record import record
+from alma.watch.story import Cast, Side
+
+console = Console()
+
+notes = Console(stderr=True)
+"""Progress and remarks go here, so that standard output stays clean for results."""
+
+
+def play_with_progress(task: Task, players: Players, episodes: int, seed: int) -> Results:
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.completed}/{task.total} episodes"),
+        BarColumn(),
+        TextColumn("{task.fields[solved]}"),
+        TimeElapsedColumn(),
+        console=notes,
+        transient=True,
+        disable=episodes == 1,
+    ) as progress:
+        bar = progress.add_task("", total=episodes, solved="compiling")
+
+        def update(played: int, results: Results) -> None:
+            progress.update(bar, completed=played, solved=f"solved {results.success.mean():.0%}")
+
+        return play_episodes(task, players, episodes, seed, on_progress=update)
+
+
+def summary_table(summary: dict[str, Any]) -> Table:
+    table = Table()
+    for column in ("team size", "episodes", "solved", "95 % interval"):
+        table.add_column(column, justify="right")
+    rows = {**summary["by_team_size"], "all": summary}
+    for name, row in rows.items():
+        low, high = row["interval"]
+        table.add_row(name, str(row["episodes"]), f"{row['success_rate']:.1%}", f"{low:.1%} - {high:.1%}")
+    table.caption = (
+        f"mean return {summary['mean_return']:.2f}, mean length {summary['mean_length']:.1f}, "
+        f"switches per agent and step {summary['switches_per_step']:.3f}, "
+        f"unattended subtasks {summary['unattended_subtasks']:.2f}"
+    )
+    return table
+
+
+def check_drawing(task: Task) -> None:
+    """Complain about a task that cannot be drawn, before any work is done."""
+    if type(task).scene is Task.scene:
+        raise ValueError(f"the task {task.spec.name!r} does not say what it looks like: implement `scene` to draw it")
+
+
+def draw_episode(task: Task, players: Players, seed: int, out: Path) -> str:
+    """Play one episode and write its pictures; the answer says where."""
+    side = Side(Cast(players), record(task, players, 1, seed))
+    return write_animation(out, draw_frames(task, [side]))

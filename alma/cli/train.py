@@ -1,0 +1,131 @@
+"""`alma train`: a run, or several, each in a folder of its own."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from alma.cli.arguments import parse_seeds, parse_setting
+from alma.cli.showing import console, notes, summary_table
+from alma.runs.config import RunConfig
+from alma.runs.folder import RunFolder
+from alma.runs.loop import Run, extend
+from alma.runs.progress import make_display
+from alma.runs.sinks import require_wandb
+from alma.training.options import TrainingOptions
+from alma.training.presets import FAST, FOR_TASKS, PRESETS, PresetName, preset, with_actors
+
+KEPT = replace(FAST, steps=1)
+"""Where flags start from with --resume: no run is meant to have one step, so that any number given is noticed."""
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a method on a task, into a folder of its own."""
+
+    task: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[TASK]")] = None
+    """Name of the task; `alma tasks` lists them. Not needed with --resume."""
+    set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
+    """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
+    method: str = "alma"
+    """What to train; `alma methods` lists them."""
+    actors: Literal["aqmix", "refil"] | None = None
+    """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
+    preset: PresetName = "fast"
+    """Where the options below start from: ours for few cores, for minutes or for longer; the paper's; one for a first
+    look."""
+    seed: int = 0
+    """Where randomness starts."""
+    seeds: str | None = None
+    """Several seeds, one run after the other: `0..4`, or `1,5,7`. Each gets its own folder."""
+    out: Path | None = None
+    """The run's folder; runs/TASK-METHOD-PRESET-SEED if not given (ACTORS follow METHOD where those are given). With
+    several seeds, `-SEED` is added."""
+    resume: Path | None = None
+    """Go on with the run of this folder; --steps may be given besides, to train for longer."""
+    force: bool = False
+    """Delete what an earlier run left in the folder."""
+    quiet: bool = False
+    """Lines instead of a live display."""
+    wandb: bool = False
+    """Log to Weights & Biases too (an extra)."""
+    options: Annotated[TrainingOptions, tyro.conf.arg(name="")] = FAST
+
+    def run(self) -> None:
+        if self.wandb:
+            require_wandb()  # before anything is written
+        if self.resume:
+            self._resume(self.resume)
+            return
+        if self.task is None:
+            raise ValueError("name a task, for example: alma train save-the-city (or --resume FOLDER)")
+        settings = dict(parse_setting(setting) for setting in self.set)
+        seeds = [self.seed] if self.seeds is None else parse_seeds(self.seeds)
+        options = with_actors(self.options, self.actors)
+        configs = [RunConfig(self.task, settings, self.method, self.preset, seed, options) for seed in seeds]
+        folders = [RunFolder(self._folder(config, several=len(seeds) > 1)) for config in configs]
+        configs[0].make_trainer()  # complains before anything is written
+        for folder in folders:
+            folder.check_free(self.force)
+        for folder, config in zip(folders, configs, strict=True):
+            folder.create(config, self.force)
+            self._train(folder, config)
+
+    def _folder(self, config: RunConfig, several: bool) -> Path:
+        if self.out is None:
+            actors = [] if self.actors is None else [self.actors]
+            name = "-".join([config.task, config.method, *actors, config.preset, str(config.seed)])
+            return Path("runs") / name.replace(":", "-")
+        return self.out.with_name(f"{self.out.name}-{config.seed}") if several else self.out
+
+    def _resume(self, path: Path) -> None:
+        if self.task is not None:
+            raise ValueError(RESUMED)
+        folder = RunFolder(path)
+        config = folder.read_config()
+        if self.options.steps != KEPT.steps:
+            config = extend(folder, config, self.options.steps, notes.print)
+        self._train(folder, config)
+
+    def _train(self, folder: RunFolder, config: RunConfig) -> None:
+        notes.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
+        with make_display(notes, self.quiet) as display:
+            result = Run(folder, config, display, self.wandb).train()
+        console.print(summary_table(result["evaluation"]))
+        minutes = result["training_minutes"]
+        console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
+
+
+RESUMED = (
+    "a resumed run keeps its configuration: give only --steps with --resume, to go on for longer "
+    "(and --quiet or --wandb)"
+)
+
+WITH_RESUME = {"--resume", "--steps", "--quiet", "--no-quiet", "--wandb", "--no-wandb", "--help"}
+"""All that may be given."""
+
+SWITCHES = ("--force", "--quiet", "--wandb")
+"""Flags without a value: what follows them may be the task."""
+
+
+def check_resumed(arguments: list[str]) -> None:
+    """Complain about flags that a resumed run cannot follow, also where they say what a preset has anyway."""
+    flags = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
+    if arguments[:1] == ["train"] and "--resume" in flags and not flags <= WITH_RESUME:
+        raise ValueError(RESUMED)
+
+
+def preset_of(arguments: list[str]) -> TrainingOptions:
+    """The preset that is asked for, so that the other flags start from it and --help shows its values."""
+    task, chosen = "", "fast"
+    for before, argument in pairwise(["", *arguments, ""]):
+        name, _, value = argument.partition("=")
+        if name == "--resume":
+            return KEPT
+        if before == "--preset" or (name == "--preset" and value):
+            chosen = value or argument
+        elif argument in FOR_TASKS and (not before.startswith("--") or "=" in before or before in SWITCHES):
+            task = argument
+    return preset(chosen if chosen in PRESETS else "fast", task)

@@ -1,0 +1,68 @@
+"""`alma watch`: a replay."""
+
+import webbrowser
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from alma.cli.arguments import LearnedChoice, allocator_or_run
+from alma.cli.showing import check_drawing, notes
+from alma.play.episodes import check_episodes
+from alma.runs.config import check_seed
+from alma.runs.policy import LearnedPolicy, check_fits, load
+from alma.task.task import Task
+from alma.watch.animation import ENDINGS, check_out, write_animation
+from alma.watch.page import PAGE, write_page
+from alma.watch.picture import draw_frames
+from alma.watch.record import record
+from alma.watch.story import Cast, Side, tell
+
+
+@dataclass(frozen=True)
+class Watch(LearnedChoice):
+    """Write a page that replays greedy episodes with everything the players thought, and open it."""
+
+    episodes: int = 3
+    """How many episodes to show: the first ones that `alma evaluate` plays with this seed. Pictures show the first."""
+    against: str | None = None
+    """Show another run (its folder or weights) beside it, on the same initial states; or the same actors under
+    another allocator: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search`."""
+    out: Path = Path("replay.html")
+    """The page (.html), or pictures of the first episode: .gif, .mp4, or .png for numbered frames. A file that
+    exists is replaced."""
+    open: bool = True
+    """Open the page in the browser."""
+
+    def run(self) -> None:
+        check_seed(self.seed)
+        check_episodes(self.episodes)
+        check_out(self.out, (PAGE, *ENDINGS))
+        policy = load(self.policy)
+        task = self.make_task(policy)
+        casts = [self._cast(policy, task)]
+        if self.against:
+            casts.append(self._other(policy, task, self.against))
+        if self.out.suffix.lower() != PAGE:
+            check_drawing(task)
+            frames = draw_frames(task, [self._play(task, cast, 1) for cast in casts])
+            print(f"episode drawn to {write_animation(self.out, frames)}")
+            return
+        sides = [self._play(task, cast, self.episodes) for cast in casts]
+        print(f"page written to {write_page(self.out, tell(task, sides, self.seed))}")
+        if self.open and not webbrowser.open(self.out.resolve().as_uri()):
+            notes.print("there is no browser to open it with: open the file yourself")
+
+    def _play(self, task: Task, cast: Cast, episodes: int) -> Side:
+        with notes.status(f"playing {cast.label}; the first time, compiling takes a while"):
+            return Side(cast, record(task, cast.players, episodes, self.seed))
+
+    def _cast(self, policy: LearnedPolicy, task: Task) -> Cast:
+        label = self.policy if self.actors is None else f"{self.policy}, actors: {self.actors}"
+        return Cast(self.make_players(policy, task), label, policy.config.method, self.allocator or "")
+
+    def _other(self, policy: LearnedPolicy, task: Task, name: str) -> Cast:
+        """Who is watched beside them: the same actors under another allocator, or another run."""
+        other = allocator_or_run(name, "watch against")
+        if isinstance(other, str):
+            return replace(self, allocator=name)._cast(policy, task)
+        check_fits(other.task.spec, task.spec)
+        return Cast(other.players, name, other.config.method)

@@ -1,1 +1,0 @@
-"""The commands of `alma`, a file each: thin layers over the library."""

@@ -1,1 +1,0 @@
-"""Networks: small functions of entities, relations and masks. Leading axes are batches."""

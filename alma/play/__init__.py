@@ -1,0 +1,1 @@
+"""Playing: decision points, parallel environments, whole episodes."""

@@ -1,0 +1,70 @@
+"""Parallel environments that reset themselves."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, PRNGKeyArray
+
+from alma.nn.trees import select
+from alma.task.outcome import Outcome
+from alma.task.task import Task
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Environments:
+    """N environments that run side by side; each has its next initial state in store."""
+
+    state: Any
+    """Task states, N rows."""
+    spare: Any
+    """Initial states, N rows: where each environment goes on when its episode is over."""
+    spare_used: Bool[Array, "N"]
+
+
+def start(task: Task, key: PRNGKeyArray, count: int) -> Environments:
+    """Begin an episode in each of `count` environments."""
+    # One call, since drawing initial states is what takes long to compile.
+    drawn = jax.vmap(task.reset)(jax.random.split(key, 2 * count))
+    return Environments(
+        state=jax.tree.map(lambda leaf: leaf[:count], drawn),
+        spare=jax.tree.map(lambda leaf: leaf[count:], drawn),
+        spare_used=jnp.zeros(count, bool),
+    )
+
+
+def advance(
+    task: Task, key: PRNGKeyArray, environments: Environments, actions: Int[Array, "N A"]
+) -> tuple[Environments, Any, Outcome]:
+    """Step every environment and restart the finished ones.
+
+    Returns the environments, the states they reached before any restart, and the outcomes.
+    """
+    step_key, reset_key = jax.random.split(key)
+    count = actions.shape[0]
+    reached, outcome = jax.vmap(task.step)(jax.random.split(step_key, count), environments.state, actions)
+    restarted = _restart(task, reset_key, environments, reached, outcome.done)
+    return restarted, reached, outcome
+
+
+def _restart(
+    task: Task, key: PRNGKeyArray, environments: Environments, reached: Any, done: Bool[Array, "N"]
+) -> Environments:
+    """Move finished environments on to their spare states.
+
+    Drawing an initial state in every environment at every step would cost as much as stepping. Spares are
+    drawn all together, only when one is needed a second time, and none is handed out twice.
+    """
+    exhausted = jnp.any(done & environments.spare_used)
+    spare = jax.lax.cond(
+        exhausted,
+        lambda: jax.vmap(task.reset)(jax.random.split(key, done.shape[0])),
+        lambda: environments.spare,
+    )
+    return Environments(
+        state=select(done, spare, reached),
+        spare=spare,
+        spare_used=(environments.spare_used & ~exhausted) | done,
+    )

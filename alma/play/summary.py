@@ -1,0 +1,53 @@
+"""What a number of episodes came to."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import scipy  # and not its statistics, which it loads when they are asked for: that takes most of a second
+from jaxtyping import Bool, Float, Int
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a number of episodes came to, one row each."""
+
+    success: Bool[np.ndarray, "N"]
+    total: Float[np.ndarray, "N"]
+    length: Int[np.ndarray, "N"]
+    team_size: Int[np.ndarray, "N"]
+    switches: Float[np.ndarray, "N"]
+    unattended: Float[np.ndarray, "N"]
+    metrics: dict[str, Float[np.ndarray, "N"]]
+
+
+def join(parts: list[Results]) -> Results:
+    """Put the rows of several results together."""
+    columns = [vars(part) for part in parts]
+    return Results(**jax.tree.map(lambda *column: np.concatenate(column), *columns))
+
+
+def summarise(results: Results) -> dict[str, Any]:
+    """The figures of a set of episodes, ready for JSON; rates with their 95 % intervals."""
+    sizes = {int(size): results.success[results.team_size == size] for size in np.unique(results.team_size)}
+    return {
+        **success_rate(results.success),
+        "mean_return": float(np.mean(results.total)),
+        "mean_length": float(np.mean(results.length)),
+        "switches_per_step": float(np.sum(results.switches) / np.sum(results.length * results.team_size)),
+        "unattended_subtasks": float(np.sum(results.unattended) / np.sum(results.length)),
+        **{f"mean_{name}": float(np.mean(values)) for name, values in results.metrics.items()},
+        "by_team_size": {str(size): success_rate(success) for size, success in sizes.items()},
+    }
+
+
+def success_rate(success: Bool[np.ndarray, "N"]) -> dict[str, Any]:
+    """A success rate with its 95 % Wilson interval."""
+    test = scipy.stats.binomtest(int(np.sum(success)), len(success))
+    interval = test.proportion_ci(confidence_level=0.95, method="wilson")
+    return {
+        "episodes": len(success),
+        "success_rate": float(np.mean(success)),
+        "interval": [float(interval.low), float(interval.high)],
+    }

@@ -1,0 +1,1 @@
+"""Runs on disk: folders, checkpoints, logs, and policies made from them."""

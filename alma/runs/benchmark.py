@@ -1,0 +1,169 @@
+"""How fast things run here. Every figure comes from this machine, now; nothing is remembered."""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+from jax.sharding import Mesh, PartitionSpec
+
+from alma.nn.choice import choose_uniformly
+from alma.play.environments import Environments, advance, start
+from alma.runs import runtime
+from alma.task.task import Task
+from alma.task.view import View
+from alma.training.trainer import Trainer, compile_chunk
+
+BATCH_SIZES = (8, 64, 256, 1024)
+
+MINIMUM_SECONDS = 10.0
+"""How long training is timed, at least."""
+
+
+def benchmark_environment(
+    task: Task, steps: int = 200, repeats: int = 7, report: Callable[[str], None] = print
+) -> dict:
+    """Environment steps per second: random available actions, restarts and the whole view included.
+
+    Environments are shared out over all devices: `alma.runtime.one_device_per_core` makes every core one.
+    """
+    batches = []
+    for size in BATCH_SIZES:
+        report(f"{task.spec.name}: {size} environments")
+        batches.append(_time_batch(task, size, steps, repeats))
+    best = max(batches, key=lambda batch: batch["steps_per_second"])
+    return {
+        "task": task.spec.name,
+        "steps_per_second": best["steps_per_second"],
+        "best_batch": best["environments"],
+        "batches": batches,
+        "state_bytes": tree_bytes(jax.eval_shape(task.reset, jax.random.key(0))),
+        "view_bytes": tree_bytes(jax.eval_shape(lambda key: task.view(task.reset(key)), jax.random.key(0))),
+        "compile_seconds": best["compile_seconds"],
+        "peak_memory_mb": peak_memory_mb(),
+        "device": jax.devices()[0].device_kind,
+        "devices": jax.device_count(),
+        "jax": jax.__version__,
+    }
+
+
+def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str], None] = print) -> dict:
+    """Minutes for a million environment steps of the fused loop, and seconds for an update of each level."""
+    report(f"{trainer.task.spec.name}, {trainer.method}: compiling")
+    began = time.perf_counter()
+    state = trainer.init(jax.random.key(0))
+    run = compile_chunk(trainer, trainer.options.updates_per_chunk)
+    compile_seconds = time.perf_counter() - began
+    report(f"compiled in {compile_seconds:.1f} s; filling replay")
+    while not int(state.updates):
+        state, _ = run(state)
+    seconds, steps, updates = 0.0, 0, 0
+    report("training")
+    while seconds < MINIMUM_SECONDS or updates < 5:
+        before = int(state.env_steps), int(state.updates)
+        began = time.perf_counter()
+        state, _ = jax.block_until_ready(run(state))
+        seconds += time.perf_counter() - began
+        steps, updates = steps + int(state.env_steps) - before[0], updates + int(state.updates) - before[1]
+    report("each level")
+    actors = partial(trainer.actors.update, view_of=trainer.views, clock=trainer.clock(state))
+    allocator = partial(trainer.allocator.update, view_of=trainer.views, clock=trainer.clock(state))
+    of_allocator = _median_seconds(allocator, repeats, state.allocator, state.key, state.decisions)
+    return {
+        "task": trainer.task.spec.name,
+        "method": trainer.method,
+        "actors": "refil" if trainer.options.actors.imagination else "aqmix",
+        "minutes_per_million_steps": round(seconds / steps * 1e6 / 60, 2),
+        "steps_per_update": round(steps / updates, 1),
+        "actor_update_seconds": _median_seconds(actors, repeats, state.actors, state.key, state.steps),
+        "allocator_update_seconds": round(of_allocator / trainer.options.allocator.updates, 4),
+        "replay_mb": round(tree_bytes((state.steps, state.decisions)) / 2**20, 1),
+        "compile_seconds": round(compile_seconds, 1),
+        "peak_memory_mb": peak_memory_mb(),
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+    }
+
+
+def _median_seconds(function: Callable[..., Any], repeats: int, *arguments: Any) -> float:
+    compiled = jax.jit(function)
+    jax.block_until_ready(compiled(*arguments))
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        jax.block_until_ready(compiled(*arguments))
+        times.append(time.perf_counter() - began)
+    return round(statistics.median(times), 4)
+
+
+def _time_batch(task: Task, environments: int, steps: int, repeats: int) -> dict[str, Any]:
+    devices = min(environments, jax.device_count())
+    init = _on_each_device(devices, lambda key: _begin(task, environments // devices, key))
+    run = _on_each_device(devices, partial(_run_random, task, steps))
+    carry = init(jax.random.split(jax.random.key(0), devices))
+    began = time.perf_counter()
+    with runtime.no_compilation_cache():
+        compiled = run.lower(carry).compile()
+    compile_seconds = time.perf_counter() - began
+    carry = jax.block_until_ready(compiled(carry))  # touch the memory once
+    rates = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        carry = jax.block_until_ready(compiled(carry))
+        rates.append(environments // devices * devices * steps / (time.perf_counter() - began))
+    return {
+        "environments": environments // devices * devices,
+        "steps_per_second": round(statistics.median(rates)),
+        "slowest": round(min(rates)),
+        "fastest": round(max(rates)),
+        "compile_seconds": round(compile_seconds, 2),
+    }
+
+
+def _on_each_device(devices: int, function: Callable[[Any], Any]) -> Any:
+    """The function, compiled, which now takes and gives a row for each device."""
+    mesh, split = Mesh(jax.devices()[:devices], "device"), PartitionSpec("device")
+
+    def one(row: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf[None], function(jax.tree.map(lambda leaf: leaf[0], row)))
+
+    return jax.jit(jax.shard_map(one, mesh=mesh, in_specs=split, out_specs=split, check_vma=False), donate_argnums=0)
+
+
+Carry = tuple[jax.Array, Environments, View]
+
+
+def _begin(task: Task, count: int, key: jax.Array) -> Carry:
+    environments = start(task, key, count)
+    return key, environments, jax.vmap(task.view)(environments.state)
+
+
+def _run_random(task: Task, steps: int, carry: Carry) -> Carry:
+    """The view is carried along, so that all of it has to be computed at every step."""
+
+    def body(carry: Carry, _: None) -> tuple[Carry, None]:
+        key, environments, view = carry
+        key, action_key, step_key = jax.random.split(key, 3)
+        actions = choose_uniformly(action_key, view.available)
+        environments = advance(task, step_key, environments, actions)[0]
+        return (key, environments, jax.vmap(task.view)(environments.state)), None
+
+    return jax.lax.scan(body, carry, length=steps)[0]
+
+
+def tree_bytes(tree: Any) -> int:
+    """Bytes of all arrays of a tree."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def peak_memory_mb() -> int:
+    """The most memory this process has held so far; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (2**20 if sys.platform == "darwin" else 2**10))

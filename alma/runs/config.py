@@ -1,0 +1,98 @@
+"""What a run is made of, as one frozen dataclass that can be written to JSON and read back."""
+
+import dataclasses
+import functools
+import platform
+import subprocess
+import typing
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from alma.task.registry import make
+from alma.task.task import Task
+from alma.training.options import TrainingOptions
+from alma.training.presets import preset
+from alma.training.trainer import Trainer
+
+
+def check_seed(seed: int) -> None:
+    """Complain about a seed that JAX does not take."""
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"a seed must lie between 0 and {2**31 - 1}, not {seed}")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides what a run does."""
+
+    task: str
+    task_options: dict[str, Any] = field(default_factory=dict)
+    method: str = "alma"
+    preset: str = "fast"
+    """Where the options came from; they may have been changed since."""
+    seed: int = 0
+    options: TrainingOptions = None  # type: ignore[assignment]
+    """Those of the preset for the task, if not given."""
+
+    def __post_init__(self) -> None:
+        default = preset(self.preset, self.task)
+        if self.options is None:
+            object.__setattr__(self, "options", default)
+        check_seed(self.seed)
+
+    def make_task(self) -> Task:
+        # Pairs come back from JSON as lists.
+        options = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in self.task_options.items()
+        }
+        return make(self.task, **options)
+
+    def make_trainer(self) -> Trainer:
+        """The trainer of this run; complains about a method or an option that does not fit the task."""
+        trainer = Trainer(self.make_task(), self.options, self.method)
+        _ = trainer.allocator, trainer.actors.networks
+        return trainer
+
+
+def to_json(config: RunConfig) -> dict[str, Any]:
+    """The configuration with the versions it was run with."""
+    return {**dataclasses.asdict(config), "versions": versions()}
+
+
+def from_json(data: dict[str, Any]) -> RunConfig:
+    """The configuration that `to_json` wrote."""
+    return _build(RunConfig, {name: value for name, value in data.items() if name != "versions"})
+
+
+def versions() -> dict[str, str]:
+    """What the run depends on; in a clone also the commit, which says more than our own version."""
+    packages = ("alma-marl", "jax", "jaxlib", "flax", "optax", "numpy")
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}, **_commit()}
+
+
+@functools.cache
+def _commit() -> dict[str, str]:
+    clone = Path(__file__).parents[2]
+    if not (clone / ".git").exists():
+        return {}
+    command = ["git", "-C", str(clone), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return {"commit": found.stdout.strip()}
+
+
+def _build(kind: Any, data: Any) -> Any:
+    """Dataclasses from dictionaries, all the way down."""
+    if kind in (str, int, float, bool) and not isinstance(data, (int, float) if kind is float else kind):
+        raise TypeError(f"{data!r} is no {kind.__name__}")
+    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
+        return data
+    hints = typing.get_type_hints(kind)
+    names = {field.name for field in dataclasses.fields(kind)}
+    if unknown := sorted(set(data) - names):
+        raise ValueError(f"{getattr(kind, '__name__', kind)} has no {', '.join(unknown)}: written by another version?")
+    return kind(**{name: _build(hints[name], value) for name, value in data.items()})

@@ -1,0 +1,162 @@
+"""The files of a run, and what may be done to them."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # there is none on Windows
+    fcntl = None  # type: ignore[assignment]
+from alma.runs.checkpoint import (
+    UNFINISHED,
+    CheckpointError,
+    MisfitError,
+    load_notes,
+    load_tree,
+    save_tree,
+    written_at_once,
+)
+from alma.runs.config import RunConfig, from_json, to_json
+from alma.runs.policy import WEIGHTS, LearnedPolicy
+from alma.training.trainer import TrainState
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of a run.
+
+    `config.json`, `metrics.jsonl`, `tensorboard/`, `checkpoints/` (the last two), `policy.safetensors` (what was
+    learned so far), `lock`, and `result.json` once it is done.
+    """
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def check_free(self, force: bool = False) -> None:
+        """Complain about a folder that has something in it, or that --force should not delete."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file: choose another folder with --out")
+        if not self.path.is_dir() or not any(self.path.iterdir()):
+            return
+        if not force:
+            raise ValueError(
+                f"{self.path} exists already: go on with --resume {self.path}, start over with --force, "
+                "or choose another folder with --out"
+            )
+        if not self.config.exists():
+            raise ValueError(f"{self.path} is no run folder, so --force will not delete it: choose another --out")
+
+    def create(self, config: RunConfig, force: bool = False) -> None:
+        """Begin a folder; one that has something in it is left alone unless forced, and one that is in use always."""
+        self.check_free(force)
+        if self.path.is_dir():
+            with self.claimed():
+                shutil.rmtree(self.path)
+        self.checkpoints.mkdir(parents=True)
+        write_json(self.config, to_json(config))
+
+    def read_config(self) -> RunConfig:
+        if not self.config.exists():
+            raise ValueError(f"{self.path} is no run folder: it has no config.json")
+        try:
+            return from_json(read_json(self.config))
+        except TypeError as error:
+            raise ValueError(f"{self.config} cannot be read: {error}") from None
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Within, no other process can train here. The claim ends with the process, however that ends."""
+        if fcntl is None:
+            yield
+            return
+        with (self.path / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(f"{self.path} is being trained by another process") from None
+            yield
+
+    @property
+    def way_on(self) -> str:
+        """What can be done with a finished run."""
+        if self.saved():
+            return "give more --steps to go on"
+        return "it has no checkpoint to go on from, as published runs have none; train it anew with --out"
+
+    def saved(self) -> list[Path]:
+        """Checkpoints, the newest first."""
+        return sorted(self.checkpoints.glob("*.ckpt"), reverse=True)
+
+    def save(self, state: TrainState, policy: LearnedPolicy, notes: dict[str, Any]) -> Path:
+        """Write the weights and a checkpoint; the last two checkpoints are kept.
+
+        Weights come first: those of a run that is cut off in between are written again when it goes on.
+        """
+        path = self.checkpoints / f"{int(state.env_steps):012d}.ckpt"
+        policy.save(self.path / WEIGHTS)
+        save_tree(path, state, notes)
+        for old in self.saved()[2:]:
+            old.unlink()
+        return path
+
+    def load(self, like: Any, warn: Callable[[str], None]) -> tuple[TrainState, dict[str, Any]] | None:
+        """The newest checkpoint that is whole; damaged ones are named, and set aside where there is a better one, so
+        that they do not count as kept. None if there has been none yet."""
+        damaged: list[Path] = []
+        for path in self.saved():
+            try:
+                loaded = load_tree(path, like), load_notes(path)
+            except MisfitError:
+                raise
+            except CheckpointError as error:
+                warn(f"{error}; trying the one before")
+                damaged.append(path)
+                continue
+            for other in damaged:
+                other.rename(other.with_suffix(".damaged"))
+            return loaded
+        if damaged:
+            raise ValueError(f"no checkpoint in {self.checkpoints} is whole: start over with --force")
+        return None
+
+    def tidy(self) -> None:
+        """Delete what a process that was killed had begun to write."""
+        for left in (*self.path.glob(f"*{UNFINISHED}"), *self.checkpoints.glob(f"*{UNFINISHED}")):
+            left.unlink()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file; complaints name it."""
+    try:
+        data = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{path} cannot be read: it holds no object")
+    return data
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """Write a JSON file at once."""
+    with written_at_once(path) as unfinished:
+        unfinished.write_text(json.dumps(data, indent=2) + "\n")

@@ -1,0 +1,233 @@
+"""A run on disk: its folder, and the loop that trains, evaluates, logs and saves until it is done or stopped."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any
+
+import jax
+import numpy as np
+
+try:
+    import fcntl
+except ImportError:  # there is none on Windows
+    fcntl = None  # type: ignore[assignment]
+from alma.learning.learner import Figures
+from alma.play.episodes import play_episodes
+from alma.play.summary import summarise
+from alma.runs import runtime
+from alma.runs.config import RunConfig, to_json
+from alma.runs.folder import RunFolder, write_json
+from alma.runs.policy import WEIGHTS, LearnedPolicy, fingerprint
+from alma.runs.progress import Display, Progress
+from alma.runs.signals import Interrupted, stop_on_signal
+from alma.runs.sinks import JsonLines, Sink, TensorBoard, Wandb
+from alma.training.trainer import Trainer, TrainState, compile_chunk
+
+Compiled = Callable[[TrainState], tuple[TrainState, Figures]]
+"""`Trainer.chunk`, ready to be called."""
+
+
+class TrainingFailed(ValueError):  # noqa: N818
+    """The run cannot go on."""
+
+
+@dataclass
+class Run:
+    """A run under way."""
+
+    folder: RunFolder
+    config: RunConfig
+    display: Display
+    wandb: bool = False
+
+    def __post_init__(self) -> None:
+        self.trainer: Trainer = self.config.make_trainer()
+        self.evaluations: list[dict[str, Any]] = []
+        self.seconds = 0.0
+        self.rate = 0.0
+        self.sinks: list[Sink] = []
+        self.gathered = Gathered()
+
+    def train(self) -> dict[str, Any]:
+        """Train until done, and say what came of it. Raises `Interrupted` when asked to stop."""
+        options = self.config.options
+        if self.folder.result.exists():
+            raise ValueError(f"{self.folder.path} is finished: {self.folder.way_on}, or see its result.json")
+        with self.folder.claimed(), stop_on_signal() as asked_to_stop:
+            state, compiled = self._prepare()
+            self._open_sinks(int(state.env_steps))
+            try:
+                state = self._loop(state, compiled, asked_to_stop)
+            finally:
+                for sink in self.sinks:
+                    sink.close()
+            result = {
+                "step": int(state.env_steps),
+                "updates": int(state.updates),
+                "training_minutes": self.seconds / 60,
+                "cores": runtime.cores(),
+                "seed": self.config.seed,
+                "method": self.config.method,
+                "task": self.config.task,
+                "preset": self.config.preset,
+                "evaluation": self.evaluations[-1],
+                "last_3_success_rate": fmean(entry["success_rate"] for entry in self.evaluations[-3:]),
+                "target_steps": options.steps,
+                "weights": fingerprint(self.folder.path / WEIGHTS),
+            }
+            write_json(self.folder.result, result)
+            return result
+
+    def _prepare(self) -> tuple[TrainState, Compiled]:
+        """The first state and the compiled loop, before the clock starts."""
+        began = time.monotonic()
+        state = self._begin()
+        compiled = compile_chunk(self.trainer, self.config.options.updates_per_chunk)
+        self.display.say(f"compiled in {time.monotonic() - began:.1f} s")
+        return state, compiled
+
+    def _begin(self) -> TrainState:
+        self.folder.tidy()
+        loaded = self.folder.load(self.trainer.state_like(), self.display.say)
+        if loaded is None:
+            return self.trainer.init(jax.random.key(self.config.seed))
+        state, notes = loaded
+        self.seconds, self.evaluations = notes["seconds"], notes["evaluations"]
+        self.gathered = Gathered(**notes["gathered"])
+        self.display.say(f"going on at step {int(state.env_steps):,}")
+        return self.trainer.plan(state)
+
+    def _open_sinks(self, step: int) -> None:
+        self.sinks = [JsonLines(self.folder.metrics, step), TensorBoard(self.folder.path / "tensorboard", step)]
+        if self.wandb:
+            self.sinks.append(Wandb(self.folder.path, to_json(self.config)))
+
+    def _loop(self, state: TrainState, compiled: Compiled, asked_to_stop: Callable[[], bool]) -> TrainState:
+        options, report = self.config.options, self.config.options.report
+        saved_at = time.monotonic()
+        step = int(state.env_steps)
+        while step < options.steps:
+            began = time.monotonic()
+            state, figures = jax.block_until_ready(compiled(state))
+            took = time.monotonic() - began
+            before, step = step, int(state.env_steps)
+            self.seconds += took
+            self.rate = (step - before) / took
+            numbers = {name: float(value) for name, value in figures.items()}
+            # Losses were computed before the last update: what it has done shows in parameters alone.
+            self._check_finite({**numbers, **_parameters(state)}, step)
+            self.gathered.add(numbers, step - before)
+            shown = self._shown(step)
+            self.display.show(Progress(step, options.steps, self.seconds, self.rate, shown, self.evaluations))
+            if _crosses(before, step, report.log_every):
+                self._write(step, {**shown, "steps_per_second": self.rate})
+                self.gathered = Gathered()
+            last = step >= options.steps
+            if last or _crosses(before, step, report.evaluate_every):
+                self._evaluate(state, step, report.final_episodes if last else report.episodes)
+            stop = asked_to_stop()
+            if last or stop or time.monotonic() - saved_at > 60 * report.checkpoint_minutes:
+                self._save(state)
+                saved_at = time.monotonic()
+            if stop and not last:
+                raise Interrupted(f"stopped at step {step:,}; go on with: alma train --resume {self.folder.path}")
+        return state
+
+    def _save(self, state: TrainState) -> None:
+        policy = LearnedPolicy(self.config, self.trainer.learned(state))
+        notes = {"seconds": self.seconds, "evaluations": self.evaluations, "gathered": vars(self.gathered)}
+        self.folder.save(state, policy, notes)
+
+    def _shown(self, step: int) -> dict[str, float]:
+        explore = self.config.options.exploration
+        return {
+            **self.gathered.figures(),
+            "explore_action": float(explore.action(step)),
+            "explore_proposal": float(explore.proposal(step)),
+            "explore_subtask": float(explore.subtask(step)),
+        }
+
+    def _check_finite(self, figures: dict[str, float], step: int) -> None:
+        bad = [name for name, value in figures.items() if not math.isfinite(value)]
+        if not bad:
+            return
+        saved = self.folder.saved()
+        where = f"the last good state is {saved[0]}" if saved else "there was no checkpoint yet"
+        raise TrainingFailed(f"{', '.join(bad)} is not finite any more at step {step:,}; {where}")
+
+    def _evaluate(self, state: TrainState, step: int, episodes: int) -> None:
+        """Greedy episodes; which ones depends on the seed and the step alone, so that a resumed run sees the same."""
+        seed = (self.config.seed * 1_000_003 + step) % 2**31
+        results = play_episodes(self.trainer.task, self.trainer.players(state), episodes, seed)
+        summary = {"step": step, "minutes": self.seconds / 60, **summarise(results)}
+        self.evaluations = [*self.evaluations, summary]
+        flat = {f"evaluation/{name}": value for name, value in summary.items() if name not in ("step", "minutes")}
+        self._write(step, flat)
+
+    def _write(self, step: int, figures: dict[str, Any]) -> None:
+        for sink in self.sinks:
+            sink.write(step, {"minutes": round(self.seconds / 60, 4), **figures})
+
+
+@dataclass
+class Gathered:
+    """Figures of several chunks, put together."""
+
+    totals: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
+
+    def add(self, figures: dict[str, float], steps: int) -> None:
+        self.steps += steps
+        updates = figures["updates"]
+        for name, value in figures.items():
+            weight = 1.0 if name in ADDED_UP else updates
+            self.totals[name] = self.totals.get(name, 0.0) + weight * value
+
+    def figures(self) -> dict[str, float]:
+        """Rates and means."""
+        totals = self.totals
+        episodes, updates = totals["episodes"], totals["updates"]
+        means = {name: value / updates for name, value in totals.items() if name not in ADDED_UP and updates}
+        return {
+            "episodes": episodes,
+            "updates": updates,
+            "reward_per_step": totals["reward"] / self.steps,
+            **({"solved_while_exploring": totals["solved"] / episodes} if episodes else {}),
+            **means,
+        }
+
+
+ADDED_UP = ("episodes", "solved", "reward", "updates")
+"""Figures that are sums; the others are means over updates."""
+
+
+def _parameters(state: TrainState) -> dict[str, float]:
+    """The largest of each level; not finite if any is not."""
+    levels = {"actors": state.actors, "allocator": state.allocator}
+    return {
+        f"a parameter of the {name}": float(
+            np.max([np.max(np.abs(leaf)) for leaf in jax.tree.leaves(level.params)], initial=0)
+        )
+        for name, level in levels.items()
+    }
+
+
+def _crosses(before: int, after: int, every: int) -> bool:
+    return before // every != after // every
+
+
+def extend(folder: RunFolder, config: RunConfig, steps: int, warn: Callable[[str], None]) -> RunConfig:
+    """Let a run go on for longer than it was meant to. Its result is kept until there is something to go on from."""
+    if steps < config.options.steps:
+        raise ValueError(f"{folder.path} is set to {config.options.steps:,} steps already: --steps can only raise that")
+    if folder.result.exists() and not folder.saved():
+        raise ValueError(f"{folder.path} is finished: {folder.way_on}")
+    longer = replace(config, options=replace(config.options, steps=steps))
+    with folder.claimed():
+        folder.load(longer.make_trainer().state_like(), warn)
+        write_json(folder.config, to_json(longer))
+        folder.result.unlink(missing_ok=True)
+    return longer

@@ -1,0 +1,145 @@
+"""How a run is doing, live on a terminal, or line by line elsewhere."""
+
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, runtime_checkable
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+try:
+    import fcntl
+except ImportError:  # there is none on Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    step: int
+    total: int
+    seconds: float
+    """Of training, without compilation and evaluation."""
+    steps_per_second: float
+    figures: dict[str, float]
+    evaluations: list[dict[str, Any]]
+
+
+@runtime_checkable
+class Display(Protocol):
+    """Shows how a run is doing."""
+
+    def say(self, text: str) -> None: ...
+
+    def show(self, progress: Progress) -> None: ...
+
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def spark_line(values: list[float], width: int = 40) -> str:
+    """Values from 0 to 1 as a row of bars, the latest last."""
+    return "".join(BARS[min(len(BARS) - 1, int(value * len(BARS)))] for value in values[-width:])
+
+
+def duration(seconds: float) -> str:
+    """Seconds as hours, minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def time_left(progress: Progress) -> float:
+    """Seconds to go at the mean speed so far."""
+    return max(progress.total - progress.step, 0) * progress.seconds / max(progress.step, 1)
+
+
+class LiveDisplay:
+    """A panel that is redrawn in place."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.bar = Bar(
+            BarColumn(bar_width=None), MofNCompleteColumn(), TextColumn("steps  {task.fields[note]}"), console=console
+        )
+        self.task = self.bar.add_task("", total=None, note="compiling")
+        self.live = Live(self.bar, console=console, refresh_per_second=4)
+
+    def __enter__(self) -> "LiveDisplay":
+        self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.live.stop()
+
+    def say(self, text: str) -> None:
+        self.console.print(text, style="dim")
+
+    def show(self, progress: Progress) -> None:
+        note = f"{progress.steps_per_second:,.0f}/s  {duration(time_left(progress))} left"
+        self.bar.update(self.task, completed=min(progress.step, progress.total), total=progress.total, note=note)
+        self.live.update(Group(self.bar, self._success(progress), self._figures(progress)))
+
+    @staticmethod
+    def _success(progress: Progress) -> Text:
+        rates = [entry["success_rate"] for entry in progress.evaluations]
+        if not rates:
+            return Text("solved  not evaluated yet")
+        return Text(f"solved  {rates[-1]:6.1%}  {spark_line(rates)}", style="bold green")
+
+    @staticmethod
+    def _figures(progress: Progress) -> Table:
+        table = Table.grid(padding=(0, 3))
+        cells = [f"{name.replace('_', ' ')} {value:.3g}" for name, value in progress.figures.items()]
+        for first in range(0, len(cells), 4):
+            table.add_row(*cells[first : first + 4])
+        return table
+
+
+class LineDisplay:
+    """One line every now and then, for logs and pipes."""
+
+    def __init__(self, console: Console, every: float = 15.0) -> None:
+        self.console = console
+        self.every = every
+        self.shown = -every
+        self.evaluations = 0
+
+    def __enter__(self) -> "LineDisplay":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        print(text, file=self.console.file, flush=True)
+
+    def show(self, progress: Progress) -> None:
+        news = len(progress.evaluations) > self.evaluations
+        if not news and time.monotonic() - self.shown < self.every:
+            return
+        self.shown, self.evaluations = time.monotonic(), len(progress.evaluations)
+        solved = (
+            f"solved {progress.evaluations[-1]['success_rate']:.1%}" if progress.evaluations else "not evaluated yet"
+        )
+        losses = [f"{name} {value:.3g}" for name, value in progress.figures.items() if name.endswith("_loss")]
+        rest = f", {' '.join(losses)}" if losses else ""
+        self.say(
+            f"{progress.step:,}/{progress.total:,} steps, {duration(progress.seconds)} trained, "
+            f"{duration(time_left(progress))} left, {progress.steps_per_second:,.0f}/s, {solved}{rest}"
+        )
+
+
+def make_display(console: Console, quiet: bool = False) -> LiveDisplay | LineDisplay:
+    """A live display on a terminal, lines elsewhere."""
+    return LineDisplay(console) if quiet or not console.is_terminal else LiveDisplay(console)

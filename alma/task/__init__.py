@@ -1,0 +1,1 @@
+"""The contract between tasks and learners: everything a learner may know of an environment."""

@@ -1,0 +1,69 @@
+"""Tasks by name."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from alma.task.importing import import_by_name
+from alma.task.task import Task
+from alma.tasks import save_the_city, starcraft
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """How to build a task: a frozen dataclass of options, and what makes a task of them."""
+
+    options: type
+    build: Callable[[Any], Task]
+
+
+_tasks: dict[str, Entry] = {
+    "save-the-city": Entry(save_the_city.Rules, save_the_city.SaveTheCity),
+    "starcraft": Entry(starcraft.Rules, starcraft.StarCraft),
+}
+
+
+def register(name: str, options: type, build: Callable[[Any], Task]) -> None:
+    """Make a task known under a name: `build(options(**chosen))` makes it."""
+    if name in _tasks:
+        raise ValueError(f"a task named {name!r} exists already: choose another name")
+    if not dataclasses.is_dataclass(options):
+        raise ValueError(f"the options of a task must be a dataclass, not {options!r}")
+    _tasks[name] = Entry(options, build)
+
+
+def task_names() -> list[str]:
+    return sorted(_tasks)
+
+
+def option_fields(name: str) -> tuple[dataclasses.Field, ...]:
+    """The options a task takes."""
+    return dataclasses.fields(_entry(name).options)
+
+
+def make(name: str, **options: Any) -> Task:
+    """Build a task by name, or as `module:Class`, with any of its options changed."""
+    entry = _entry(name)
+    valid = [field.name for field in option_fields(name)]
+    unknown = sorted(set(options) - set(valid))
+    if unknown:
+        raise ValueError(f"{name} has no option {', '.join(unknown)}: choose from {', '.join(valid)}")
+    return entry.build(entry.options(**options))
+
+
+def _entry(name: str) -> Entry:
+    if name not in _tasks and ":" in name:
+        return _imported(name)
+    if name not in _tasks:
+        raise ValueError(
+            f"unknown task {name!r}: choose from {', '.join(task_names())}, or name a class of your own as module:Class"
+        )
+    return _tasks[name]
+
+
+def _imported(name: str) -> Entry:
+    """A task class that is a dataclass of its own options, named as `module:Class`."""
+    found = import_by_name("task", name)
+    if not (isinstance(found, type) and issubclass(found, Task) and dataclasses.is_dataclass(found)):
+        raise ValueError(f"{name!r} must be a dataclass that subclasses alma.Task")
+    return Entry(found, lambda task: task)

@@ -1,0 +1,1 @@
+"""Training: methods, presets, and the fused loop of playing and learning."""

@@ -1,0 +1,141 @@
+"""Everything that makes a training run, apart from the task and the method."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from alma.actors.options import ActorOptions
+from alma.allocators.options import AllocatorOptions
+from alma.learning.options import _require, _require_at_least, _require_positive
+from alma.learning.schedules import Linear
+
+
+@dataclass(frozen=True)
+class CollectionOptions:
+    """Playing, and what is remembered of it."""
+
+    environments: int = 128
+    """Environments that run side by side."""
+    buffer: int = 524_288
+    """Environment steps kept in replay."""
+    decisions: int = 131_072
+    """Decisions kept in replay."""
+    warmup: int = 10_240
+    """Environment steps before the first update."""
+    steps_per_update: int = 256
+    """Environment steps between updates."""
+    episodes_per_update: int = 0
+    """If not 0: an update is only made after so many finished episodes."""
+
+    def __post_init__(self) -> None:
+        _require_at_least(1, self, "environments")
+        _require_at_least(0, self, "episodes_per_update")
+        for name in ("buffer", "decisions", "warmup", "steps_per_update"):
+            _require(
+                getattr(self, name) >= self.environments,
+                f"{name} must be at least the number of environments ({self.environments}), not {getattr(self, name)}",
+            )
+        _require(
+            self.steps_per_update % self.environments == 0,
+            f"steps_per_update must be a multiple of the {self.environments} environments, not {self.steps_per_update}",
+        )
+
+
+@dataclass(frozen=True)
+class ExplorationOptions:
+    """How often choices are made at random; each falls linearly with environment steps."""
+
+    action: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 250_000))
+    """eps: the share of random actions."""
+    persistence: float = 0.8
+    """The chance that an agent that acts at random repeats itself at the next step, if it can. Going somewhere, or
+    putting out a fire together, takes several steps in a row."""
+    proposal: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 400_000))
+    """eps_p: the first proposal instead of the best."""
+    subtask: Linear = field(default_factory=lambda: Linear(1.0, 0.0, 250_000))
+    """eps_r: a random subtask, agent by agent."""
+
+    def __post_init__(self) -> None:
+        for name in ("action", "proposal", "subtask"):
+            schedule = getattr(self, name)
+            _require(
+                0 <= schedule.start <= 1 and 0 <= schedule.end <= 1,
+                f"{name} must start and end between 0 and 1, not at {schedule.start} and {schedule.end}",
+            )
+        _require(0 <= self.persistence < 1, f"persistence must lie in [0, 1), not {self.persistence}")
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What is told of a run while it goes on. None of it changes what is learned."""
+
+    chunk: int = 5_120
+    """Environment steps between two looks at the run, in one compiled call."""
+    log_every: int = 25_600
+    """Environment steps between lines of metrics."""
+    evaluate_every: int = 204_800
+    """Environment steps between evaluations; there is always one at the end."""
+    episodes: int = 256
+    """Greedy episodes of an evaluation."""
+    final_episodes: int = 1024
+    """Greedy episodes of the last evaluation."""
+    checkpoint_minutes: float = 5.0
+    """Time between checkpoints."""
+
+    def __post_init__(self) -> None:
+        _require_at_least(1, self, "chunk", "log_every", "evaluate_every", "episodes", "final_episodes")
+        _require_positive(self, "checkpoint_minutes")
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Everything that makes a training run, apart from the task and the method."""
+
+    steps: int = 3_000_000
+    """Environment steps to train for."""
+    play: Literal["live", "target", "average"] = "target"
+    """Which networks are evaluated and saved: the live ones; the target networks, which are averages of them over a few
+    updates; or their average over the last tenth of the run so far, which is worth having in long runs."""
+    actors: ActorOptions = field(default_factory=ActorOptions)
+    allocator: AllocatorOptions = field(default_factory=AllocatorOptions)
+    collection: CollectionOptions = field(default_factory=CollectionOptions)
+    exploration: ExplorationOptions = field(default_factory=ExplorationOptions)
+    report: ReportOptions = field(default_factory=ReportOptions)
+
+    @property
+    def updates_per_chunk(self) -> int:
+        """Rounds of playing and learning in one compiled call."""
+        return max(1, self.report.chunk // self.collection.steps_per_update)
+
+    def __post_init__(self) -> None:
+        most = 2_000_000_000  # what runs count with has 31 bits
+        _require(1 <= self.steps <= most, f"steps must lie between 1 and {most}, not {self.steps}")
+        environments, warmup = self.collection.environments, self.collection.warmup
+        period = self.allocator.period
+        window = self.actors.window + self.actors.n_step
+        # A decision is over, and can be learned from, when the next one is made.
+        _require(
+            warmup >= 2 * period * environments,
+            f"warmup must be at least {2 * period * environments} steps, for two allocations {period} steps apart "
+            f"in {environments} environments, not {warmup}",
+        )
+        _require(
+            warmup >= (window + period) * environments,
+            f"warmup must be at least {(window + period) * environments} steps, for windows of {window} and the "
+            f"decision before them in {environments} environments, not {warmup}",
+        )
+        _require(
+            self.collection.buffer >= (window + period) * environments,
+            f"buffer must be at least {(window + period) * environments} steps, for windows of {window} and the "
+            f"decision before them in {environments} environments, not {self.collection.buffer}",
+        )
+        kept = self.collection.decisions // environments
+        _require(
+            self.allocator.n_step <= kept,
+            f"allocator.n_step must be at most the {kept} decisions kept for each environment, not "
+            f"{self.allocator.n_step}",
+        )
+        _require(
+            self.allocator.max_age > 2 * period * environments,
+            f"max_age must be more than {2 * period * environments} steps, so that there always is a decision to "
+            f"learn from, not {self.allocator.max_age}",
+        )

@@ -1,0 +1,184 @@
+"""Presets: sets of options that belong together."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from alma.actors.options import ActorNetworkOptions, ActorOptions
+from alma.allocators.options import AllocatorNetworkOptions, AllocatorOptions
+from alma.learning.schedules import Linear
+from alma.training.options import CollectionOptions, ExplorationOptions, ReportOptions, TrainingOptions
+
+FAST = TrainingOptions()
+"""Ours, for a machine with few cores: less work per unit of learning."""
+
+LONG = replace(
+    FAST,
+    steps=12_000_000,
+    play="average",
+    allocator=replace(FAST.allocator, play_period=2, play_candidates=4),
+    exploration=replace(FAST.exploration, action=Linear(1.0, 0.01, 500_000)),
+    report=replace(FAST.report, evaluate_every=1_024_000, episodes=1024),
+)
+"""The same for half an hour: less is done at random in the end, and what was learned plays as an average, with new
+allocations more often."""
+
+PAPER = TrainingOptions(
+    steps=15_000_000,
+    play="live",
+    actors=ActorOptions(
+        gamma=0.99,
+        learning_rate=5e-4,
+        final_rate=1.0,
+        optimiser="rmsprop",
+        popart=True,
+        batch=32,
+        window=64,
+        n_step=1,
+        ends="subtask",
+        target_rate=1.0,
+        target_episodes=200,
+        networks=ActorNetworkOptions(
+            trunk="attention", relations=False, places=True, width=128, hidden=64, mixer="qmix", offsets="absolute"
+        ),
+    ),
+    allocator=AllocatorOptions(
+        gamma=0.99,
+        learning_rate=5e-4,
+        final_rate=1.0,
+        optimiser="rmsprop",
+        popart=True,
+        batch=400,
+        proposals=32,
+        variations=0,
+        entropy_proposals=32,
+        target_rate=1.0,
+        target_episodes=50,
+        networks=AllocatorNetworkOptions(kind="pointer", relations=False, places=True, width=128),
+    ),
+    collection=CollectionOptions(
+        environments=8,
+        buffer=750_000,
+        decisions=200_000,
+        warmup=3_200,
+        steps_per_update=8,  # whenever an episode is over
+        episodes_per_update=1,
+    ),
+    exploration=ExplorationOptions(
+        action=Linear(1.0, 0.05, 2_000_000),
+        persistence=0.0,
+        proposal=Linear(1.0, 0.05, 3_000_000),
+        subtask=Linear(1.0, 0.0, 750_000),
+    ),
+    report=ReportOptions(chunk=512, log_every=10_240, evaluate_every=50_176, episodes=160),
+)
+"""The paper's table, and what is known of its experiments besides."""
+
+FAITHFUL = replace(
+    FAST,
+    steps=5_000_000,
+    actors=replace(
+        FAST.actors, popart=True, ends="subtask", networks=replace(PAPER.actors.networks, relations=True, places=False)
+    ),
+    allocator=replace(
+        FAST.allocator,
+        popart=True,
+        proposals=32,
+        variations=0,
+        entropy_proposals=32,
+        networks=replace(PAPER.allocator.networks, relations=True, places=False),
+    ),
+)
+"""The paper's networks, mixer and losses, with relations to see by, collected and scheduled as `fast` does."""
+
+TINY = TrainingOptions(
+    steps=20_480,
+    actors=ActorOptions(batch=32, networks=ActorNetworkOptions(width=16, hidden=16)),
+    allocator=AllocatorOptions(
+        batch=16, proposals=4, variations=2, networks=AllocatorNetworkOptions(width=16, choice_width=8)
+    ),
+    collection=CollectionOptions(environments=16, buffer=16_384, decisions=4_096, warmup=1_280, steps_per_update=256),
+    exploration=ExplorationOptions(
+        action=Linear(1.0, 0.05, 10_000), proposal=Linear(1.0, 0.05, 10_000), subtask=Linear(1.0, 0.0, 10_000)
+    ),
+    report=ReportOptions(chunk=1_024, log_every=2_048, evaluate_every=10_240, episodes=64, final_episodes=64),
+)
+"""For tests and first looks: seconds, and nothing learned to speak of."""
+
+PresetName: TypeAlias = Literal["fast", "long", "faithful", "paper", "tiny"]
+
+PRESETS: Mapping[str, TrainingOptions] = {
+    "fast": FAST,
+    "long": LONG,
+    "faithful": FAITHFUL,
+    "paper": PAPER,
+    "tiny": TINY,
+}
+
+IMAGINATION = 0.5
+"""lambda of REFIL in the paper."""
+
+
+def preset(name: str, task: str = "") -> TrainingOptions:
+    """A set of hyperparameters, as it is changed for a task: by the paper, or by us."""
+    if name not in PRESETS:
+        raise ValueError(f"unknown preset {name!r}: choose from {', '.join(PRESETS)}")
+    return FOR_TASKS[task](name) if task in FOR_TASKS else PRESETS[name]
+
+
+def _for_starcraft(name: str) -> TrainingOptions:
+    """Imagined groups, and allocations more often. Besides, in the paper's own preset its schedules; in ours an
+    allocator that looks further ahead, since battles are won by what is done in many decisions, and fewer updates of
+    the actors; with our networks also actions valued by their targets, larger rewards, and larger steps of learning."""
+    options = with_actors(PRESETS[name], "refil")
+    options = replace(options, allocator=replace(options.allocator, period=3))
+    if name == "paper":
+        exploration = replace(
+            options.exploration,
+            action=Linear(1.0, 0.05, 500_000),
+            proposal=Linear(1.0, 0.05, 2_000_000),
+            subtask=Linear(1.0, 0.0, 500_000),
+        )
+        return replace(options, steps=10_000_000, exploration=exploration)
+    if name == "faithful":
+        allocator = replace(options.allocator, gamma=0.99, updates=4, n_step=3)
+        collection = replace(options.collection, steps_per_update=1024)
+        return replace(options, steps=2_000_000, allocator=allocator, collection=collection)
+    # What one action is worth more than another is less here than in a city: a shot, not a building.
+    networks = replace(options.actors.networks, aim=16 if name == "tiny" else 64)
+    options = replace(
+        options,
+        actors=replace(options.actors, networks=networks, reward_scale=4.0),
+        allocator=replace(options.allocator, reward_scale=4.0),
+    )
+    if name == "tiny":
+        return options
+    return replace(
+        options,
+        steps=8_000_000 if name == "long" else 2_000_000,
+        actors=replace(options.actors, learning_rate=6e-3),
+        allocator=replace(
+            options.allocator,
+            gamma=0.99,
+            learning_rate=3e-3,
+            batch=256,
+            updates=4,
+            n_step=3,
+            target_rate=0.05,
+            play_period=0,
+            play_candidates=1,
+        ),
+        collection=replace(options.collection, steps_per_update=1024),
+    )
+
+
+FOR_TASKS = {"starcraft": _for_starcraft}
+"""Tasks whose presets differ."""
+
+
+def with_actors(options: TrainingOptions, actors: Literal["aqmix", "refil"] | None) -> TrainingOptions:
+    """Options for actors that learn by attention QMIX alone, or by REFIL; None leaves them as they are."""
+    if actors is None:
+        return options
+    share = (options.actors.imagination or IMAGINATION) if actors == "refil" else 0.0
+    return replace(options, actors=replace(options.actors, imagination=share))

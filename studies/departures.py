@@ -1,0 +1,115 @@
+"""What each departure of preset `fast` from the paper buys: cities saved after equal minutes of training.
+
+    .venv/bin/python benchmarks/departures.py --minutes 3 --seeds 0 1 --jobs 2
+
+Every variant is `fast` with one thing as the paper has it. Speeds are measured first, on as many cores as each job will
+have, with nothing else running on the machine; then every run is given as many steps as fit into the minutes, so that
+schedules of learning rates end with it, and from there on it does not matter how fast the machine is. Runs that are
+finished are not repeated, and those that were interrupted go on.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import tyro
+from rich.console import Console
+
+from alma.reproduce.figures import DEPARTURES, changed
+from alma.reproduce.running import PlannedRun, share_out_cores, train_all
+from alma.runs.benchmark import benchmark_training
+from alma.runs.config import RunConfig
+from alma.runs.folder import RunFolder, read_json, write_json
+from alma.training.options import TrainingOptions
+from alma.training.presets import FAST
+
+TASK = "save-the-city"
+
+
+def variant(changes: Mapping[str, Any]) -> TrainingOptions:
+    """`fast` with these options changed."""
+    options = FAST
+    for path, value in changes.items():
+        options = changed(options, path, value)
+    return options
+
+
+VARIANTS = {name: variant(changes) for name, changes in DEPARTURES.items()}
+
+
+@dataclass(frozen=True)
+class Departures:
+    """Train variants of preset `fast` for equal minutes, and print what they reach."""
+
+    minutes: float = 3.0
+    """Of training, each run."""
+    seeds: tuple[int, ...] = (0, 1)
+    """Runs of each variant."""
+    jobs: int = 2
+    """Runs at the same time, each with its share of the cores."""
+    only: tuple[str, ...] = ()
+    """Names of variants; all if not given."""
+    out: Path = Path("runs/departures")
+    """Where the runs go."""
+
+    def run(self) -> None:
+        unknown = set(self.only) - set(VARIANTS)
+        if unknown:
+            raise SystemExit(f"unknown variants {sorted(unknown)}: choose from {list(VARIANTS)}")
+        console = Console()
+        names = self.only or tuple(VARIANTS)
+        speeds = self._speeds(names)
+        runs = {name: [self._plan(name, seed, speeds[name]) for seed in self.seeds] for name in names}
+        failed = train_all([run for seeds in zip(*runs.values(), strict=True) for run in seeds], self.jobs, console)
+        console.print(table(runs, speeds), soft_wrap=True)
+        if failed:
+            raise SystemExit("; ".join(failed))
+
+    def _speeds(self, names: tuple[str, ...]) -> dict[str, float]:
+        """Minutes for a million steps, measured once, on the cores of one job."""
+        cores, share = os.sched_getaffinity(0), share_out_cores(self.jobs)[0]
+        file = self.out / f"minutes_per_million_steps_{len(share)}_cores.json"
+        known = read_json(file) if file.exists() else {}
+        os.sched_setaffinity(0, share)
+        for name in names:
+            if name not in known:
+                trainer = RunConfig(TASK, {}, "alma", "fast", 0, VARIANTS[name]).make_trainer()
+                known[name] = benchmark_training(trainer)["minutes_per_million_steps"]
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_json(file, known)
+        os.sched_setaffinity(0, cores)
+        return known
+
+    def _plan(self, name: str, seed: int, speed: float) -> PlannedRun:
+        """As many steps as fit into the minutes, with ten evaluations."""
+        options, steps = VARIANTS[name], round(self.minutes / speed * 1e6)
+        report = replace(options.report, evaluate_every=max(options.report.chunk, steps // 10))
+        folder = RunFolder(self.out / f"{re.sub(r'[^a-zA-Z0-9.]+', '-', name)}-{seed}")
+        return PlannedRun(
+            folder, RunConfig(TASK, {}, "alma", "fast", seed, replace(options, steps=steps, report=report))
+        )
+
+
+def table(runs: Mapping[str, list[PlannedRun]], speeds: Mapping[str, float]) -> str:
+    """What the finished ones came to: the success rate of the last evaluation, and the mean of the last three."""
+    lines = [
+        "| `fast`, but | minutes per million steps | steps | solved | each run | last three |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, seeds in runs.items():
+        results = [read_json(run.folder.result) for run in seeds if run.done]
+        if results:
+            last = [result["evaluation"]["success_rate"] for result in results]
+            three = fmean(result["last_3_success_rate"] for result in results)
+            each = ", ".join(f"{rate:.3f}" for rate in last)
+            steps = f"{results[0]['step'] / 1e6:.2f} million"
+            lines.append(f"| {name} | {speeds[name]} | {steps} | {fmean(last):.3f} | {each} | {three:.3f} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    tyro.cli(Departures).run()

@@ -1,0 +1,103 @@
+"""How many cities can be saved at all, as far as many attempts tell.
+
+    .venv/bin/python benchmarks/solvable.py --agents 2
+
+Every city is tried over and over by a trained policy, with more and more noise in what agents do and where they are
+sent. A city that no attempt has saved may still be one that can be saved, but not by what is near to the policy.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
+from rich.console import Console
+
+import alma
+from alma.allocators.proposal import allowed_subtasks
+from alma.nn.choice import choose_uniformly
+from alma.play.episodes import begin, episode_keys, play_step
+from alma.play.situation import Situation
+from alma.play.team import Players
+from alma.task.task import Task
+
+NOISE = ((0.0, 0.0), (0.03, 0.05), (0.05, 0.1), (0.1, 0.1), (0.05, 0.25))
+"""Shares of random actions and of agents sent to random subtasks."""
+CITIES_AT_ONCE = 32
+
+
+def noisy(players: Players) -> Players:
+    """Players who do the same, but for some noise; parameters are (theirs, share of actions, share of subtasks)."""
+
+    def act(params: Any, key: PRNGKeyArray, situation: Situation) -> Int[Array, "A"]:
+        return mix(key, params[1], players.policy(params[0], key, situation), situation.view.available)
+
+    def allocate(params: Any, key: PRNGKeyArray, situation: Situation) -> Int[Array, "A"]:
+        chosen = players.allocator(params[0], key, situation)
+        return mix(key, params[2], chosen, allowed_subtasks(situation.view, len(chosen)))
+
+    def mix(key: PRNGKeyArray, share: Any, chosen: Any, allowed: Bool[Array, "A n"]) -> Int[Array, "A"]:
+        whether, which = jax.random.split(jax.random.fold_in(key, 1))
+        return jnp.where(jax.random.uniform(whether, chosen.shape) < share, choose_uniformly(which, allowed), chosen)
+
+    return Players(act, allocate, players.period)
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def attempts(
+    task: Task, players: Players, cities: Key[Array, "n"], key: PRNGKeyArray, count: int
+) -> Bool[Array, "n {count}"]:
+    """Which of so many attempts at each city came off."""
+    episodes = jax.vmap(partial(begin, task, players))(jnp.repeat(cities, count))
+    episodes = replace(episodes, key=jax.random.split(key, len(cities) * count))  # the same city, another course
+    ended = jax.lax.while_loop(lambda now: ~jnp.all(now.done), lambda now: play_step(task, players, now)[0], episodes)
+    return ended.success.reshape(len(cities), count)
+
+
+@dataclass(frozen=True)
+class Solvable:
+    """Try cities over and over."""
+
+    run_or_weights: str = "pretrained:save-the-city"
+    """Whose policy; not one with a coach."""
+    agents: int = 2
+    """Team size."""
+    cities: int = 192
+    """How many; the first of `alma evaluate --seed 0 --set agents=N`."""
+    attempts: int = 128
+    """At each city, for each of five amounts of noise."""
+
+    def run(self) -> None:
+        policy = alma.load(self.run_or_weights)
+        task = alma.make("save-the-city", agents=self.agents)
+        players, console = noisy(policy.players), Console()
+        keys = episode_keys(0, self.cities)
+        ever = np.zeros(self.cities, bool)
+        for number, (actions, subtasks) in enumerate(NOISE):
+            trying = replace(players, params=(policy.params, jnp.float32(actions), jnp.float32(subtasks)))
+            found = [
+                np.asarray(
+                    attempts(
+                        task,
+                        trying,
+                        keys[first : first + CITIES_AT_ONCE],
+                        jax.random.key(number * self.cities + first),
+                        self.attempts,
+                    )
+                )
+                for first in range(0, self.cities, CITIES_AT_ONCE)
+            ]
+            solved = np.concatenate(found)
+            ever |= solved.any(axis=1)
+            console.print(
+                f"{actions:.2f} random actions, {subtasks:.2f} random subtasks: {solved.mean():.3f} of attempts, "
+                f"{ever.mean():.3f} of cities saved at least once so far"
+            )
+
+
+if __name__ == "__main__":
+    tyro.cli(Solvable).run()

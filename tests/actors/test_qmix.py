@@ -1,0 +1,280 @@
+"""Returns and targets worked out by hand; the loss of known values."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.views import AGENTS, SPEC, random_view
+
+from alma.actors.actors import Actors
+from alma.actors.networks import greedy, take
+from alma.actors.options import ActorNetworkOptions, ActorOptions
+from alma.actors.qmix import ActorBatch, actor_batch, n_step_returns, qmix_loss
+from alma.actors.scope import Flat, Masked
+from alma.learning.replay import Step, Windows
+
+GAMMA = 0.5
+
+
+def window(rewards, allocations, terminated=(), truncated=()):
+    """One environment, one agent, one subtask; the last step only lends its state."""
+    length = len(rewards)
+
+    def flags(steps):
+        return jnp.asarray([[t in steps] for t in range(length)])
+
+    return Step(
+        state=jnp.arange(length)[:, None],
+        allocation=jnp.asarray(allocations).reshape(length, 1, 1),
+        last_action=jnp.zeros((length, 1, 1), int),
+        action=jnp.zeros((length, 1, 1), int),
+        rewards=jnp.asarray(rewards, jnp.float32).reshape(length, 1, 1),
+        terminated=flags(terminated),
+        truncated=flags(truncated),
+        since_decision=jnp.zeros((length, 1), int),
+        end=jnp.zeros((length, 1), int),
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "lost", "reward", "used", "ended"),
+    [
+        (window([1, 2, 4, 8], [0, 0, 0, 0]), (), 1 + 2 / 2 + 4 / 4, 3, False),
+        (window([1, 2, 4, 8], [0, 0, 1, 1]), (), 1 + 2 / 2, 2, False),  # allocated elsewhere at step 2
+        (window([1, 2, 4, 8], [0, 1, 0, 0]), (), 1, 1, False),  # coming back does not help
+        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[1]), (), 1 + 2 / 2, 2, True),
+        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[1]), (1,), 1, 1, False),
+        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[1]), (), 1 + 2 / 2, 2, True),
+        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[1]), (1,), 1, 1, False),  # bootstrap before the lost state
+        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[0]), (0,), 0, 0, False),  # nothing to learn
+        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[3]), (), 1 + 2 / 2 + 4 / 4, 3, False),  # beyond the window
+        (window([3, 9], [0, 0]), (), 3, 1, False),
+    ],
+)
+def test_returns(steps, lost, reward, used, ended):
+    flags = jnp.asarray([[t in lost] for t in range(len(steps.rewards))])
+    returns = n_step_returns(steps, flags, GAMMA)
+    assert float(returns.rewards[0, 0]) == reward
+    assert int(returns.steps[0]) == used
+    assert bool(returns.ended[0]) is ended
+    assert bool(returns.terminated[0]) is (ended and bool(steps.terminated.any()))
+
+
+def test_greedy_takes_the_best_available():
+    values = jnp.asarray([[3.0, 2.0, 1.0], [0.0, -5.0, -1.0]])
+    available = jnp.asarray([[False, True, True], [False, True, True]])
+    chosen = greedy(values, available)
+    assert chosen.tolist() == [1, 2]
+    np.testing.assert_allclose(take(values, chosen), [2.0, -1.0])
+
+
+ALLOCATION = jnp.asarray([0, 0, 1])
+"""Two agents in the first of three subtasks, one in the second, nobody in the third."""
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """Masked actors whose utilities are added up, and two sets of parameters."""
+    networks = ActorNetworkOptions(width=8, heads=2, hidden=8)
+    actors = Actors(SPEC, ActorOptions(batch=2, networks=networks), Masked(SPEC), period=1)
+    view = jax.tree.map(lambda leaf: leaf[None], random_view())
+    params, target = (actors.init(jax.random.key(seed), view, ALLOCATION[None]).params for seed in (1, 2))
+    return actors.networks, params, target
+
+
+def test_targets_by_hand(learned):
+    """Two steps of reward, then the target network's value of the actions that the live network finds best.
+
+    In the state after them an action is unavailable, and the second row has finished its first subtask by then.
+    """
+    networks, params, target_params = learned
+    closed = random_view(1).available.at[0, 0].set(False)
+    later = replace(random_view(1), available=closed)
+    finished = replace(later, active=jnp.asarray([False, True, True]))
+    views = [random_view(0), random_view(2), later, finished]
+    table = jax.tree.map(lambda *leaves: jnp.stack(leaves), *views)
+    rewards = np.array([[[1, 2, 4], [1, 2, 4]], [[8, 6, 2], [8, 6, 2]], [[99, 99, 99], [99, 99, 99]]], np.float32)
+    rows = Step(
+        state=jnp.asarray([[0, 0], [1, 1], [2, 3]]),
+        allocation=jnp.broadcast_to(ALLOCATION, (3, 2, AGENTS)),
+        last_action=jnp.ones((3, 2, AGENTS), int),
+        action=jnp.zeros((3, 2, AGENTS), int),
+        rewards=jnp.asarray(rewards),
+        terminated=jnp.zeros((3, 2), bool),
+        truncated=jnp.zeros((3, 2), bool),
+        since_decision=jnp.zeros((3, 2), int),
+        end=jnp.zeros((3, 2), int),
+    )
+    batch = actor_batch(
+        params,
+        target_params,
+        networks,
+        lambda index: jax.tree.map(lambda leaf: leaf[index], table),
+        jax.random.key(0),
+        Windows(rows, rows.state, rows.state, kept=jnp.zeros((3, 2), bool)),
+        gamma=GAMMA,
+        reward_scale=10.0,
+    )
+    sight = networks.look(jax.random.key(0), later, ALLOCATION)
+    live, by_target = (np.asarray(networks.utilities(p, sight, jnp.ones(AGENTS, int))) for p in (params, target_params))
+    # Attacking what belongs to another subtask is not available either, as for all tasks that mask actions.
+    allowed = np.asarray(networks.scope.available(later, ALLOCATION))
+    assert not allowed[0, 0]
+    chosen = np.where(allowed, live, -np.inf).argmax(axis=-1)
+    values = by_target[np.arange(AGENTS), chosen]
+    assert (chosen != np.where(allowed, by_target, -np.inf).argmax(axis=-1)).any(), "or this could not tell them apart"
+    bootstrap = np.array([values[0] + values[1], values[2], 0])
+    expected = 10 * (rewards[0, 0] + GAMMA * rewards[1, 0]) + GAMMA**2 * bootstrap
+    np.testing.assert_allclose(batch.target[0, :2], expected[:2], rtol=1e-5)
+    np.testing.assert_allclose(batch.target[1, 0], 10 * (1 + GAMMA * 8), rtol=1e-6, err_msg="finished: no future")
+    np.testing.assert_allclose(batch.target[1, 1], expected[1], rtol=1e-5)
+    assert batch.counts.tolist() == [[1, 1, 0]] * 2, "nobody is in the third"
+
+
+ENDS = {"terminated": [True, False, False], "truncated": [False, True, False]}
+"""An episode each: over for good at its first step, by the time limit, and not at all."""
+
+
+def ended_windows(kept):
+    """Two steps of three environments. States: 0 at first, 1 where an episode ended, 2 what comes next in replay."""
+    first, length = 3 * [0], 3 * [2]
+    rows = Step(
+        state=jnp.asarray([first, length]),
+        allocation=jnp.broadcast_to(ALLOCATION, (2, 3, AGENTS)),
+        last_action=jnp.stack([jnp.full((3, AGENTS), 1), jnp.full((3, AGENTS), 3)]),
+        action=jnp.full((2, 3, AGENTS), 2),
+        rewards=jnp.broadcast_to(jnp.asarray([1.0, 2.0, 4.0]), (2, 3, 3)),
+        **{name: jnp.asarray([flags, [False] * 3]) for name, flags in ENDS.items()},
+        since_decision=jnp.zeros((2, 3), int),
+        end=jnp.zeros((2, 3), int),
+    )
+    return Windows(rows, rows.state, jnp.ones((2, 3), int), kept=jnp.full((2, 3), kept))
+
+
+END_VIEW = replace(random_view(1), active=jnp.asarray([False, True, True]))
+"""Where episodes end: the first subtask is finished, the others are not."""
+
+
+def ended_batch(learned, kept=True, **options):
+    networks, params, target = learned
+    table = jax.tree.map(lambda *leaves: jnp.stack(leaves), random_view(0), END_VIEW, random_view(2))
+    return actor_batch(
+        params,
+        target,
+        networks,
+        lambda index: jax.tree.map(lambda leaf: leaf[index], table),
+        jax.random.key(0),
+        ended_windows(kept),
+        gamma=GAMMA,
+        reward_scale=1.0,
+        **options,
+    )
+
+
+def greedy_values(learned, view, last_action, allocation=ALLOCATION):
+    """The target network's values of subtasks if all do what the live network finds best, looked at as `allocation`
+    has it."""
+    networks, params, target = learned
+    sight = networks.look(jax.random.key(0), view, allocation)
+    last = jnp.full(AGENTS, last_action)
+    best = greedy(networks.utilities(params, sight, last), networks.scope.available(view, ALLOCATION))
+    chosen = np.asarray(take(networks.utilities(target, sight, last), best))
+    return np.array([chosen[0] + chosen[1], chosen[2]])
+
+
+def test_values_end_with_their_own_subtask(learned):
+    """Another subtask may end the episode: an unfinished one goes on in the state that the episode ended in."""
+    batch = ended_batch(learned, ends="subtask")
+    beyond = GAMMA * greedy_values(learned, END_VIEW, 2)
+    np.testing.assert_allclose(batch.target[0, :2], [1, 2 + beyond[1]], rtol=1e-5)
+    np.testing.assert_allclose(batch.target[1, :2], [1, 2 + beyond[1]], rtol=1e-5)
+    going_on = [1, 2] + GAMMA * greedy_values(learned, random_view(2), 3)
+    np.testing.assert_allclose(batch.target[2, :2], going_on, rtol=1e-5)
+    assert batch.counts.tolist() == [[1, 1, 0]] * 3
+
+
+def test_values_end_with_the_episode(learned):
+    """If it was really over; a time limit is bootstrapped through."""
+    batch = ended_batch(learned, ends="episode")
+    np.testing.assert_allclose(batch.target[0, :2], [1, 2], rtol=1e-6)
+    beyond = GAMMA * greedy_values(learned, END_VIEW, 2)
+    np.testing.assert_allclose(batch.target[1, :2], [1, 2 + beyond[1]], rtol=1e-5)
+    assert batch.counts.tolist() == [[1, 1, 0]] * 3
+
+
+@pytest.mark.parametrize(("ends", "counting"), [("subtask", [0, 0, 1]), ("episode", [1, 0, 1])])
+def test_steps_whose_next_state_is_lost_do_not_count(learned, ends, counting):
+    """Where nothing of it is needed they do: an end without a value beyond."""
+    counts = ended_batch(learned, kept=False, ends=ends).counts
+    assert counts.tolist() == [[count, count, 0] for count in counting]
+
+
+def test_the_task_as_a_whole_ends_with_its_episode():
+    """Flat actors learn one value, which has nothing beyond the end of the episode."""
+    networks = ActorNetworkOptions(width=8, heads=2, hidden=8)
+    actors = Actors(SPEC, ActorOptions(batch=2, networks=networks), Flat(SPEC), period=1)
+    view = jax.tree.map(lambda leaf: leaf[None], random_view())
+    params = actors.init(jax.random.key(1), view, ALLOCATION[None]).params
+    table = jax.tree.map(lambda *leaves: jnp.stack(leaves), random_view(0), END_VIEW, random_view(2))
+    windows = ended_windows(kept=True)
+    batch = actor_batch(
+        params,
+        params,
+        actors.networks,
+        lambda index: jax.tree.map(lambda leaf: leaf[index], table),
+        jax.random.key(0),
+        windows._replace(steps=replace(windows.steps, rewards=windows.steps.rewards[..., :1])),
+        gamma=GAMMA,
+        reward_scale=1.0,
+        ends="subtask",
+    )
+    assert float(batch.target[0, 0]) == 1
+    assert float(batch.target[1, 0]) != 1, "a time limit is no end"
+
+
+def test_the_next_state_may_be_looked_at_under_the_next_allocation(learned):
+    """Teams stay what they were, and so does what they may do; but each agent looks at its next subtask's entities."""
+    windows, moved = ended_windows(kept=True), jnp.asarray([1, 0, 1])
+    steps = replace(windows.steps, allocation=windows.steps.allocation.at[1].set(moved))
+    networks, params, target = learned
+    table = jax.tree.map(lambda *leaves: jnp.stack(leaves), random_view(0), END_VIEW, random_view(2))
+
+    def targets(choice):
+        batch = actor_batch(
+            params,
+            target,
+            networks,
+            lambda index: jax.tree.map(lambda leaf: leaf[index], table),
+            jax.random.key(0),
+            windows._replace(steps=steps),
+            gamma=GAMMA,
+            reward_scale=1.0,
+            next_allocation=choice,
+        )
+        return np.asarray(batch.target)
+
+    for choice, allocation in (("kept", ALLOCATION), ("renewed", moved)):
+        expected = [1, 2] + GAMMA * greedy_values(learned, random_view(2), 3, allocation)
+        np.testing.assert_allclose(targets(choice)[2, :2], expected, rtol=1e-5)
+    np.testing.assert_array_equal(targets("kept")[:2], targets("renewed")[:2])  # nothing follows an end
+
+
+def test_the_loss_is_the_mean_square_of_errors_that_count(learned):
+    networks, params, _ = learned
+    sight = networks.look(jax.random.key(0), random_view(), ALLOCATION)
+    sight = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), sight)
+    chosen = jnp.asarray([[1.0, 2.0, 5.0], [0.0, 1.0, 4.0]])  # values of subtasks: 3 and 5, 1 and 4
+    batch = ActorBatch(
+        view=sight.view,
+        decided=sight.view,
+        allocation=jnp.stack([ALLOCATION, ALLOCATION]),
+        last_action=jnp.zeros((2, AGENTS), int),
+        action=jnp.zeros((2, AGENTS), int),
+        target=jnp.asarray([[1.0, 8.0, 50.0], [9.0, 4.0, 50.0]]),
+        counts=jnp.asarray([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]),
+    )
+    loss, figures = qmix_loss(params, networks, batch, sight, chosen)
+    assert float(loss) == pytest.approx((2**2 + 3**2 + 0) / 3)
+    assert float(figures["actor_value"]) == pytest.approx((3 + 5 + 4) / 3)

@@ -1,0 +1,118 @@
+"""Exploration of allocations, and how many of them are considered."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.views import AGENTS, SPEC, random_view
+
+from alma import NOBODY
+from alma.allocators.allocator import Exploration
+from alma.allocators.learned import LearnedAllocator, wander
+from alma.allocators.options import AllocatorNetworkOptions, AllocatorOptions
+from alma.learning.learner import Clock
+from alma.learning.replay import Decision, add_decisions, empty_decisions
+from alma.play.situation import Situation
+
+COUNT = 4000
+VIEW = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (COUNT, *leaf.shape)), random_view())
+CHOSEN = jnp.zeros((COUNT, 3), int)
+
+
+def explore(chance, view=VIEW):
+    return np.asarray(wander(jax.random.key(0), CHOSEN, view, jnp.float32(chance)))
+
+
+def test_without_exploration_the_choice_stands():
+    assert (explore(0.0) == 0).all()
+
+
+def test_random_subtasks_are_uniform_over_the_active_ones():
+    allocation = explore(1.0, replace(VIEW, active=VIEW.active.at[:, 2].set(False)))
+    assert set(np.unique(allocation)) == {0, 1}
+    assert abs((allocation == 1).mean() - 0.5) < 0.02
+
+
+def test_agents_are_sent_as_often_as_asked():
+    assert abs((explore(0.3) != 0).mean() - 0.2) < 0.02, "a third of them end up where they were"
+
+
+def test_absent_agents_are_sent_nowhere():
+    allocation = explore(1.0, replace(VIEW, present=VIEW.present.at[:, 1].set(False)))
+    assert (allocation[:, 1] == NOBODY).all()
+
+
+NETWORKS = AllocatorNetworkOptions(width=8, choice_width=8)
+
+
+def test_sometimes_the_first_proposal_is_taken_instead_of_the_best():
+    """With few proposals of an untrained network the first one is the best one as often as any other."""
+    allocator = LearnedAllocator(SPEC, AllocatorOptions(proposals=8, variations=0, networks=NETWORKS))
+    view = jax.tree.map(lambda leaf: leaf[:400], VIEW)
+    nobody = jnp.full((400, AGENTS), NOBODY)
+    params = allocator.init(jax.random.key(0), view, nobody).params
+    encoded = allocator.networks.encode(params, view, nobody)
+
+    def worth(chance):
+        explore = Exploration(jnp.float32(chance), jnp.float32(0))
+        situations = Situation(None, view, nobody, nobody)
+        chosen = allocator.allocate(params, jax.random.key(2), situations, jnp.ones(400, bool), explore)
+        return np.asarray(allocator.networks.values(params, encoded, chosen[:, None])[:, 0])
+
+    best, first, half = worth(0.0), worth(1.0), worth(0.5)
+    assert (best >= first).all()
+    assert (best > first).mean() > 0.6, "the best of eight is seldom the first"
+    lost = (half < best).sum() / (first < best).sum()
+    assert abs(lost - 0.5) < 0.1, "half of them"
+    assert ((half == best) | (half == first)).all()
+
+
+def test_rewards_are_those_of_a_step():
+    """Added up over the steps between decisions, they are divided by as many: what is learned stays on one scale."""
+    view = jax.tree.map(lambda leaf: leaf[:4], VIEW)
+    nobody = jnp.full((4, AGENTS), NOBODY)
+    decision = Decision(
+        state=view,
+        previous=nobody,
+        allocation=jnp.zeros((4, AGENTS), int),
+        reward=jnp.full(4, 3.0),
+        next_state=view,
+        terminated=jnp.ones(4, bool),
+        born=jnp.zeros(4, int),
+    )
+
+    def loss(period, times):
+        options = AllocatorOptions(proposals=2, variations=1, batch=8, period=period, networks=NETWORKS)
+        allocator = LearnedAllocator(SPEC, options)
+        level = allocator.init(jax.random.key(0), view, nobody)
+        rewarded = replace(decision, reward=times * decision.reward)
+        decisions = add_decisions(empty_decisions(decision, 2), rewarded, jnp.ones(4, bool))
+        clock = Clock(jnp.int32(0), jnp.int32(0), jnp.float32(0))
+        return float(allocator.update(level, jax.random.key(1), decisions, lambda view: view, clock)[1]["critic_loss"])
+
+    assert loss(period=5, times=5) == pytest.approx(loss(period=1, times=1), rel=1e-5)
+    assert loss(period=5, times=1) < 0.5 * loss(period=1, times=1)
+
+
+def test_more_allocations_are_considered_in_play():
+    options = AllocatorOptions(proposals=2, variations=1, networks=NETWORKS)
+    few, many = (LearnedAllocator(SPEC, replace(options, play_candidates=times)) for times in (1, 20))
+    view, nobody = random_view(), jnp.full(AGENTS, NOBODY)
+    params = few.init(jax.random.key(0), jax.tree.map(lambda leaf: leaf[None], view), nobody[None]).params
+    situation = Situation(None, view, nobody, nobody)
+
+    def taken_by(allocator, key):
+        """The value of what is taken, and that of everything considered."""
+        taken = allocator.greedy(params, key, situation)
+        values = allocator.weigh(params, key, situation, taken).values
+        return values[0], values[1:]
+
+    keys = jax.random.split(jax.random.key(1), 50)
+    (few_taken, few_values), (many_taken, many_values) = (
+        jax.vmap(lambda key, allocator=allocator: taken_by(allocator, key))(keys) for allocator in (few, many)
+    )
+    assert (few_values.shape[1], many_values.shape[1]) == (3, 60)
+    np.testing.assert_allclose(many_taken, many_values.max(axis=1), rtol=1e-5)
+    assert many_taken.mean() > few_taken.mean(), "the best of more is better"

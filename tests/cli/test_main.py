@@ -1,0 +1,73 @@
+"""The command line as a whole: what becomes of mistakes."""
+
+import sys
+from subprocess import PIPE, Popen
+
+import pytest
+from helpers.commandline import run
+
+from alma.cli import main as cli
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["play", "chess"], "unknown task 'chess': choose from save-the-city"),
+        (["play", "save-the-city", "--set", "agents"], "write options as name=value, not 'agents'"),
+        (["play", "save-the-city", "--set", "agents=many"], "agents must be a team size"),
+        (["play", "save-the-city", "--set", "size=3"], "no option size"),
+        (["play", "save-the-city", "--policy", "clever"], "unknown policy"),
+        (["play", "save-the-city", "--allocation", "fair"], "unknown allocation"),
+        (["play", "save-the-city", "--out", "x.avi"], "its ending must be one of .gif, .mp4, .png"),
+        (["play", "save-the-city", "--episodes", "0"], "episodes must be at least 1"),
+        (["play", "save-the-city", "--period", "0"], "at least 1 step"),
+        (["play", "save-the-city", "--seed", "99999999999999999999"], "a seed must lie between 0 and"),
+        (["play", "save-the-city", "--set", "start_on_fire=lots"], "finite numbers"),
+        (["play", "save-the-city", "--out", "/proc/nowhere/episode.gif"], "nowhere"),
+        (["train"], "name a task"),
+        (["train", "chess"], "unknown task"),
+        (["train", "save-the-city", "--method", "magic"], "unknown method 'magic': choose from alma"),
+        (["train", "save-the-city", "--method", "heuristic:magic"], "no heuristic 'magic'"),
+        (["train", "save-the-city", "--seeds", "3..1"], "write seeds as"),
+        (["train", "save-the-city", "--seed", "-1"], "a seed must lie between"),
+        (["train", "--resume", "nowhere"], "is no run folder"),
+        (["evaluate", "nowhere"], "no such file"),
+        (["watch", "nowhere"], "no such file"),
+        (["watch", "nowhere", "--out", "replay.pdf"], "its ending must be one of .html, .gif, .mp4, .png"),
+        (["watch", "nowhere", "--seed", "-1"], "a seed must lie between"),
+        (["evaluate", "pretrained:nothing"], "no pretrained weights 'nothing': choose from"),
+        (["reproduce", "figure-3"], "unknown figure 'figure-3': choose from save-the-city"),
+        (["reproduce", "spread", "--methods", "copa"], "no methods copa in spread: choose from alma, flat"),
+        (["reproduce", "spread", "--seeds", "few"], "write seeds as"),
+        (["reproduce", "spread", "--jobs", "0", "--dry-run"], "jobs must be at least 1"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(arguments, message):
+    with pytest.raises(SystemExit) as error:
+        run(*arguments)
+    assert str(error.value).startswith("alma: ")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_ctrl_c_is_no_crash(monkeypatch):
+    def interrupted(command):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.Tasks, "run", interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        run("tasks")
+    assert stopped.value.code == 130
+
+
+SAYS_ONE_THING = "from alma import cli; cli.Tasks.run = lambda tasks: print('something'); cli.main(['tasks'])"
+
+
+def test_output_that_nobody_reads_is_no_mistake():
+    with Popen([sys.executable, "-c", SAYS_ONE_THING], stdout=PIPE, stderr=PIPE, text=True) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        command.stdout.close()
+        told = command.stderr.read()
+    assert command.returncode == 1
+    assert not told

@@ -1,7 +1,0 @@
-"""The command line, as if typed."""
-
-from alma.cli import main
-
-
-def run(*arguments: object) -> None:
-    main([str(argument) for argument in arguments])

@@ -1,0 +1,1 @@
+"""What several tests need: small tasks, random situations, states drawn by hand."""

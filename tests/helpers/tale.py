@@ -1,0 +1,195 @@
+"""An episode made up by hand, so that everything a page must show is known."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alma import NOBODY, Outcome, Task, TaskSpec, View
+from alma.play.situation import Considered, Ratings
+from alma.play.team import Players
+from alma.task.scene import Line, Place, Scene, Thing
+from alma.watch.record import Moment, Recording
+from alma.watch.story import Cast, Side
+
+LENGTH = 12
+AGENTS, SUBTASKS, ENTITIES = 3, 2, 5
+ACTIONS = ("wait", "north", "dig")
+DECISIONS = (0, 5, 8)
+TAKEN = {0: [0, 0, 1], 5: [0, 1, 1], 8: [1, 1, NOBODY]}
+RUNNER_UP = [1, 0, 0]
+
+
+@dataclass(frozen=True)
+class Digging(Task):
+    """Two holes are dug by three agents; only what it looks like matters."""
+
+    drawn: bool = True
+    digger: str = "digger"
+
+    @property
+    def spec(self):
+        return TaskSpec(
+            name="dig</script>ging",
+            agents=AGENTS,
+            entities=ENTITIES,
+            subtasks=SUBTASKS,
+            actions=ACTIONS,
+            features=("depth",),
+            relations=(),
+            max_steps=LENGTH,
+            mask_subtask_actions=False,
+        )
+
+    def reset(self, key): ...
+
+    def step(self, key, state, actions): ...
+
+    def view(self, state): ...
+
+    def scene(self, state):
+        if not self.drawn:
+            return None
+        alive = state["alive"]
+        agents = [
+            Thing(self.digger, (1.0 + state["time"] / 4, 2.0 + 2 * i), letter="D", bars={"health": 1 - i / 4})
+            for i in range(AGENTS)
+        ]
+        holes = [
+            Thing("hole", (8.0, 2.0 + 4 * i), "square", 0.5, icons={"flame": 0.5, "clock": 0.3, "tick": float(i == 0)})
+            for i in range(SUBTASKS)
+        ]
+        return Scene(
+            size=(10, 8),
+            things=(*(agent if there else None for agent, there in zip(agents, alive, strict=True)), *holes),
+            places=(Place((2, 7), 0.5, "shed"), Place((8, 2), 1, "begun", 0)),
+            lines=(Line(0, 3), Line(1, 0, "help")),
+            subtask="hole",
+            standing=("dug" if state["time"] > 7 else "begun", "begun"),
+        )
+
+
+def ratings():
+    """Agent 1 likes `dig` (2.5) better than `wait` (-1.25) and cannot go north; it sees itself and hole 1 alone."""
+    steps = LENGTH + 1
+    values = np.tile(np.array([[0.5, 1.0, 2.0], [-1.25, 9.0, 2.5], [0.25, 0.5, 0.75]]), (steps, 1, 1))
+    available = np.tile(np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], bool), (steps, 1, 1))
+    sees = np.ones((steps, AGENTS, ENTITIES), bool)
+    sees[:, 1] = [False, True, False, False, True]
+    return Ratings(values, available, sees)
+
+
+def considered():
+    """At every decision: what was taken is worth 3.5, the runner-up 3.25 (proposed twice), and one more 1."""
+    rows = [[TAKEN.get(step, TAKEN[8]), TAKEN.get(step, TAKEN[8]), RUNNER_UP, RUNNER_UP, [1, 0, 1]]
+            for step in range(LENGTH + 1)]  # fmt: skip
+    return Considered(np.array(rows), np.tile(np.array([3.5, 3.5, 3.25, 3.25, 1.0]), (LENGTH + 1, 1)))
+
+
+def recording(learned=True):
+    """Agent 2 dies in step 7, when hole 0 is finished too."""
+    steps = np.arange(LENGTH + 1)
+    allocation = np.array([TAKEN[max(d for d in DECISIONS if d <= step)] for step in steps])
+    present = np.ones((LENGTH + 1, ENTITIES), bool)
+    present[8:, 2] = False
+    active = np.stack([steps < 8, steps < LENGTH], axis=1)
+    view = View(
+        entities=np.zeros((LENGTH + 1, ENTITIES, 1), np.float32),
+        present=present,
+        visible=np.ones((LENGTH + 1, AGENTS, ENTITIES), bool),
+        subtask=np.tile([-1, -1, -1, 0, 1], (LENGTH + 1, 1)),
+        active=active,
+        available=np.ones((LENGTH + 1, AGENTS, len(ACTIONS)), bool),
+        target=np.tile([-1, -1, 4], (LENGTH + 1, AGENTS, 1)),
+        relations=np.zeros((LENGTH + 1, AGENTS, ENTITIES, 0), np.float32),
+    )
+    outcome = Outcome(
+        reward=np.full(LENGTH + 1, 0.5, np.float32),
+        subtask_rewards=np.tile(np.array([0.25, -0.125], np.float32), (LENGTH + 1, 1)),
+        terminated=steps == LENGTH - 1,
+        truncated=np.zeros(LENGTH + 1, bool),
+        finished=np.stack([steps >= 7, steps >= LENGTH - 1], axis=1),
+        success=steps == LENGTH - 1,
+        metrics={},
+    )
+    moments = Moment(
+        state={"time": steps, "alive": present[:, :AGENTS]},
+        view=view,
+        allocation=allocation,
+        decided=np.isin(steps, DECISIONS),
+        actions=np.full((LENGTH + 1, AGENTS), 2),
+        outcome=outcome,
+        ratings=ratings() if learned else None,
+        considered=considered() if learned else None,
+    )
+    return Recording(moments, LENGTH, True, 6.0, period=5)
+
+
+def side(label="runs/one", learned=True, episodes=1):
+    players = Players(policy=lambda *given: None, allocator=lambda *given: None)
+    return Side(Cast(players, label, "alma"), [recording(learned)] * episodes)
+
+
+@dataclass(frozen=True)
+class Crowd(Digging):
+    """Many of everything, everywhere, at all times: what a page can become at the most."""
+
+    agents: int = 8
+    things: int = 9
+    steps: int = 150
+    actions: int = 14
+
+    @property
+    def spec(self):
+        return TaskSpec(
+            name="crowd",
+            agents=self.agents,
+            entities=self.agents + self.things,
+            subtasks=3,
+            actions=tuple(f"action {i}" for i in range(self.actions)),
+            features=("x",),
+            relations=(),
+            max_steps=self.steps,
+            mask_subtask_actions=False,
+        )
+
+    def scene(self, state):
+        things = [Thing("somebody", (x, y), bars={"health": x / 32, "shield": y / 32}) for x, y in state["at"].tolist()]
+        return Scene((32, 32), tuple(things), lines=tuple(Line(i, 0) for i in range(self.agents)))
+
+
+def crowd(task, seed=0):
+    """All numbers are random, so that none can be left out; a decision every third step, of 25 proposals."""
+    draw, spec = np.random.default_rng(seed), task.spec
+    rows, agents, entities, actions = spec.max_steps + 1, spec.agents, spec.entities, len(spec.actions)
+    allocations = draw.integers(0, 3, (rows, 25, agents))
+    view = View(
+        entities=np.zeros((rows, entities, 1), np.float32),
+        present=np.ones((rows, entities), bool),
+        visible=np.ones((rows, agents, entities), bool),
+        subtask=np.tile(np.arange(entities) % 3, (rows, 1)),
+        active=np.ones((rows, 3), bool),
+        available=np.ones((rows, agents, actions), bool),
+        target=np.tile(np.arange(actions), (rows, agents, 1)),
+        relations=np.zeros((rows, agents, entities, 0), np.float32),
+    )
+    outcome = Outcome(
+        reward=draw.normal(size=rows),
+        subtask_rewards=draw.normal(size=(rows, 3)),
+        terminated=np.zeros(rows, bool),
+        truncated=np.zeros(rows, bool),
+        finished=np.zeros((rows, 3), bool),
+        success=np.zeros(rows, bool),
+        metrics={},
+    )
+    sees = draw.random((rows, agents, entities)) < 0.5
+    moments = Moment(
+        state={"at": draw.uniform(0, 32, (rows, entities, 2))},
+        view=view,
+        allocation=allocations[:, 0],
+        decided=np.arange(rows) % 3 == 0,
+        actions=draw.integers(0, actions, (rows, agents)),
+        outcome=outcome,
+        ratings=Ratings(draw.normal(size=(rows, agents, actions)), view.available, sees),
+        considered=Considered(allocations, draw.normal(size=(rows, 25))),
+    )
+    return Recording(moments, spec.max_steps, False, 0.0, period=3)

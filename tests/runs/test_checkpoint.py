@@ -1,0 +1,82 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alma.runs.checkpoint import CheckpointError, load_notes, load_tree, save_tree
+
+TREE = {
+    "key": jax.random.key(5),
+    "weights": [jnp.arange(12, dtype=jnp.float32).reshape(3, 4), jnp.asarray([1, -2], jnp.int8)],
+    "flag": jnp.asarray(True),
+    "nothing": jnp.zeros((0, 3)),
+}
+
+
+def test_what_is_loaded_is_what_was_saved(tmp_path):
+    path = tmp_path / "state.ckpt"
+    save_tree(path, TREE)
+    loaded = load_tree(path, jax.eval_shape(lambda: TREE))
+    assert jax.tree.structure(loaded) == jax.tree.structure(TREE)
+    for a, b in zip(jax.tree.leaves(loaded), jax.tree.leaves(TREE), strict=True):
+        assert a.dtype == b.dtype
+        assert np.array_equal(*(jax.random.key_data(x) if a.dtype == TREE["key"].dtype else x for x in (a, b)))
+    assert [p.name for p in tmp_path.iterdir()] == ["state.ckpt"]
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+def test_damage_does_no_harm_wherever_it_is(tmp_path, flip):
+    """Every byte in turn: either nothing depends on it (times, say), or it is noticed as what it is."""
+    path = tmp_path / "state.ckpt"
+    tree = {"noise": jax.random.bits(jax.random.key(0), (20,))}
+    save_tree(path, tree, {"steps": 3})
+    whole = path.read_bytes()
+    noticed = 0
+    for place in range(len(whole)):
+        path.write_bytes(bytes([*whole[:place], whole[place] ^ flip, *whole[place + 1 :]]))
+        try:
+            loaded, notes = load_tree(path, tree), load_notes(path)
+        except CheckpointError as error:
+            assert "state.ckpt is damaged" in str(error)  # noqa: PT017
+            noticed += 1
+        else:
+            np.testing.assert_array_equal(loaded["noise"], tree["noise"])
+            assert notes == {"steps": 3}
+    assert noticed > 0.6 * len(whole)
+
+
+def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_tree(tmp_path / "nothing.ckpt", TREE)
+
+
+def test_a_file_cut_short_is_damaged(tmp_path):
+    path = tmp_path / "state.ckpt"
+    save_tree(path, TREE)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(CheckpointError, match="is damaged"):
+        load_tree(path, TREE)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [({"flag": TREE["flag"]}, "another configuration"), ({**TREE, "flag": jnp.zeros(2)}, "not float32")],
+)
+def test_what_does_not_fit_is_refused(tmp_path, other, message):
+    save_tree(tmp_path / "state.ckpt", TREE)
+    with pytest.raises(CheckpointError, match=message):
+        load_tree(tmp_path / "state.ckpt", other)
+
+
+def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "state.ckpt"
+    save_tree(path, {"a": jnp.ones(3)})
+
+    def fail(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
+    with pytest.raises(KeyboardInterrupt):
+        save_tree(path, {"a": jnp.zeros(3)})
+    monkeypatch.undo()
+    assert load_tree(path, {"a": jnp.zeros(3)})["a"].tolist() == [1, 1, 1]
