@@ -7,6 +7,7 @@ from alma.runs import runtime
 
 runtime.configure()  # before anything is compiled
 
+import alma.tasks  # noqa: E402, F401  # registers the tasks that come with the package
 from alma.runs.policy import LearnedPolicy, load  # noqa: E402
 from alma.task.check import TaskError, check_task  # noqa: E402
 from alma.task.outcome import Outcome  # noqa: E402

@@ -19,12 +19,12 @@ from typing import Any
 import tyro
 from rich.console import Console
 
-from alma.reproduce.figures import DEPARTURES, changed
+from alma.reproduce.figures import DEPARTURES
 from alma.reproduce.running import PlannedRun, share_out_cores, train_all
 from alma.runs.benchmark import benchmark_training
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder, read_json, write_json
-from alma.training.options import TrainingOptions
+from alma.training.options import TrainingOptions, with_overrides
 from alma.training.presets import FAST
 
 TASK = "save-the-city"
@@ -32,10 +32,7 @@ TASK = "save-the-city"
 
 def variant(changes: Mapping[str, Any]) -> TrainingOptions:
     """`fast` with these options changed."""
-    options = FAST
-    for path, value in changes.items():
-        options = changed(options, path, value)
-    return options
+    return with_overrides(FAST, changes)
 
 
 VARIANTS = {name: variant(changes) for name, changes in DEPARTURES.items()}

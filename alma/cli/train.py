@@ -14,8 +14,9 @@ from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, extend
 from alma.runs.progress import make_display
 from alma.runs.sinks import require_wandb
+from alma.task.registry import task_names
 from alma.training.options import TrainingOptions
-from alma.training.presets import FAST, FOR_TASKS, PRESETS, PresetName, preset, with_actors
+from alma.training.presets import FAST, PRESETS, PresetName, preset, with_actors
 
 KEPT = replace(FAST, steps=1)
 """Where flags start from with --resume: no run is meant to have one step, so that any number given is noticed."""
@@ -126,6 +127,6 @@ def preset_of(arguments: list[str]) -> TrainingOptions:
             return KEPT
         if before == "--preset" or (name == "--preset" and value):
             chosen = value or argument
-        elif argument in FOR_TASKS and (not before.startswith("--") or "=" in before or before in SWITCHES):
+        elif argument in task_names() and (not before.startswith("--") or "=" in before or before in SWITCHES):
             task = argument
     return preset(chosen if chosen in PRESETS else "fast", task)

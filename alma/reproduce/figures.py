@@ -1,11 +1,12 @@
 """The figures as data: what is trained for each, and what is then played."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 from alma.runs.config import RunConfig
+from alma.training.options import with_overrides
 from alma.training.presets import PAPER, PRESETS, preset
 
 
@@ -42,9 +43,7 @@ class Arm:
 
     def config(self, preset_name: str, seed: int, steps: int | None = None) -> RunConfig:
         """The run with a seed; `steps` instead of the preset's."""
-        options = preset(preset_name, self.setting.task)
-        for path, value in self.changes.items():
-            options = changed(options, path, value)
+        options = with_overrides(preset(preset_name, self.setting.task), self.changes)
         if steps is not None:
             options = replace(options, steps=steps)
         return RunConfig(self.setting.task, dict(self.setting.options), self.method, preset_name, seed, options)
@@ -60,14 +59,6 @@ def plain(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(map(plain, value))
     return type(value).__name__ if is_dataclass(value) else str(value)
-
-
-def changed(options: Any, path: str, value: Any) -> Any:
-    """Options with one of them changed, however deep it lies."""
-    name, _, rest = path.partition(".")
-    if name not in {field.name for field in fields(options)}:
-        raise ValueError(f"there is no option {name!r} among {', '.join(field.name for field in fields(options))}")
-    return replace(options, **{name: changed(getattr(options, name), rest, value) if rest else value})
 
 
 @dataclass(frozen=True)
@@ -216,7 +207,7 @@ def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Play, ..
         Play(
             panel,
             "ALMA",
-            _ALMA if changed(usual, path, value) == usual else replace(_ALMA, changes={path: value}),
+            _ALMA if with_overrides(usual, {path: value}) == usual else replace(_ALMA, changes={path: value}),
             value,
         )
         for value in values

@@ -1,12 +1,14 @@
 """Tasks by name."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from alma.task.importing import import_by_name
 from alma.task.task import Task
-from alma.tasks import save_the_city, starcraft
+
+Presets: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""For each preset, the training options that a task has otherwise, by their path: `{"fast": {"actors.gamma": 0.9}}`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,21 +17,27 @@ class Entry:
 
     options: type
     build: Callable[[Any], Task]
+    presets: Presets = dataclasses.field(default_factory=dict)
 
 
-_tasks: dict[str, Entry] = {
-    "save-the-city": Entry(save_the_city.Rules, save_the_city.SaveTheCity),
-    "starcraft": Entry(starcraft.Rules, starcraft.StarCraft),
-}
+_tasks: dict[str, Entry] = {}
 
 
-def register(name: str, options: type, build: Callable[[Any], Task]) -> None:
-    """Make a task known under a name: `build(options(**chosen))` makes it."""
+def register(name: str, options: type, build: Callable[[Any], Task], presets: Presets | None = None) -> None:
+    """Make a task known under a name: `build(options(**chosen))` makes it.
+
+    `presets` says which training options the task has otherwise than other tasks, for each preset by name.
+    """
     if name in _tasks:
         raise ValueError(f"a task named {name!r} exists already: choose another name")
     if not dataclasses.is_dataclass(options):
         raise ValueError(f"the options of a task must be a dataclass, not {options!r}")
-    _tasks[name] = Entry(options, build)
+    _tasks[name] = Entry(options, build, dict(presets or {}))
+
+
+def preset_overrides(name: str, preset: str) -> Mapping[str, Any]:
+    """The training options that a task has otherwise under a preset; none for tasks that are not registered."""
+    return _tasks[name].presets.get(preset, {}) if name in _tasks else {}
 
 
 def task_names() -> list[str]:

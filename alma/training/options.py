@@ -1,7 +1,8 @@
 """Everything that makes a training run, apart from the task and the method."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
 
 from alma.actors.options import ActorOptions
 from alma.allocators.options import AllocatorOptions
@@ -139,3 +140,23 @@ class TrainingOptions:
             f"max_age must be more than {2 * period * environments} steps, so that there always is a decision to "
             f"learn from, not {self.allocator.max_age}",
         )
+
+
+def with_overrides(options: Any, overrides: Mapping[str, Any]) -> Any:
+    """Options with some of them changed, each named by its path: `allocator.period`."""
+    changed: dict[str, Any] = {}
+    nested: dict[str, dict[str, Any]] = {}
+    names = [field.name for field in fields(options)]
+    for path, value in overrides.items():
+        name, _, rest = path.partition(".")
+        if name not in names:
+            raise ValueError(f"there is no option {name!r} among {', '.join(names)}")
+        if rest:
+            nested.setdefault(name, {})[rest] = value
+        else:
+            changed[name] = value
+    # All at once, since options are checked together.
+    changed |= {
+        name: with_overrides(changed.get(name, getattr(options, name)), inner) for name, inner in nested.items()
+    }
+    return replace(options, **changed)

@@ -7,7 +7,8 @@ from typing import Literal, TypeAlias
 from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.allocators.options import AllocatorNetworkOptions, AllocatorOptions
 from alma.learning.schedules import Linear
-from alma.training.options import CollectionOptions, ExplorationOptions, ReportOptions, TrainingOptions
+from alma.task.registry import preset_overrides
+from alma.training.options import CollectionOptions, ExplorationOptions, ReportOptions, TrainingOptions, with_overrides
 
 FAST = TrainingOptions()
 """Ours, for a machine with few cores: less work per unit of learning."""
@@ -120,60 +121,10 @@ IMAGINATION = 0.5
 
 
 def preset(name: str, task: str = "") -> TrainingOptions:
-    """A set of hyperparameters, as it is changed for a task: by the paper, or by us."""
+    """A set of hyperparameters, with what a task has otherwise."""
     if name not in PRESETS:
         raise ValueError(f"unknown preset {name!r}: choose from {', '.join(PRESETS)}")
-    return FOR_TASKS[task](name) if task in FOR_TASKS else PRESETS[name]
-
-
-def _for_starcraft(name: str) -> TrainingOptions:
-    """Imagined groups, and allocations more often. Besides, in the paper's own preset its schedules; in ours an
-    allocator that looks further ahead, since battles are won by what is done in many decisions, and fewer updates of
-    the actors; with our networks also actions valued by their targets, larger rewards, and larger steps of learning."""
-    options = with_actors(PRESETS[name], "refil")
-    options = replace(options, allocator=replace(options.allocator, period=3))
-    if name == "paper":
-        exploration = replace(
-            options.exploration,
-            action=Linear(1.0, 0.05, 500_000),
-            proposal=Linear(1.0, 0.05, 2_000_000),
-            subtask=Linear(1.0, 0.0, 500_000),
-        )
-        return replace(options, steps=10_000_000, exploration=exploration)
-    if name == "faithful":
-        allocator = replace(options.allocator, gamma=0.99, updates=4, n_step=3)
-        collection = replace(options.collection, steps_per_update=1024)
-        return replace(options, steps=2_000_000, allocator=allocator, collection=collection)
-    # What one action is worth more than another is less here than in a city: a shot, not a building.
-    networks = replace(options.actors.networks, aim=16 if name == "tiny" else 64)
-    options = replace(
-        options,
-        actors=replace(options.actors, networks=networks, reward_scale=4.0),
-        allocator=replace(options.allocator, reward_scale=4.0),
-    )
-    if name == "tiny":
-        return options
-    return replace(
-        options,
-        steps=8_000_000 if name == "long" else 2_000_000,
-        actors=replace(options.actors, learning_rate=6e-3),
-        allocator=replace(
-            options.allocator,
-            gamma=0.99,
-            learning_rate=3e-3,
-            batch=256,
-            updates=4,
-            n_step=3,
-            target_rate=0.05,
-            play_period=0,
-            play_candidates=1,
-        ),
-        collection=replace(options.collection, steps_per_update=1024),
-    )
-
-
-FOR_TASKS = {"starcraft": _for_starcraft}
-"""Tasks whose presets differ."""
+    return with_overrides(PRESETS[name], preset_overrides(task, name))
 
 
 def with_actors(options: TrainingOptions, actors: Literal["aqmix", "refil"] | None) -> TrainingOptions:

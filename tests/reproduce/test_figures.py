@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 import alma
-from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, Figure, Play, changed, find_figures, with_steps
-from alma.training.presets import preset
+from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, Figure, Play, find_figures, with_steps
 
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
@@ -74,14 +73,6 @@ def test_the_control_of_transplants_needs_no_runs_of_its_own(name):
     assert control.label == "ALMA's allocator on actors of another ALMA seed"
     assert control.arm == control.allocator == figure.plays[0].arm
     assert figure.arms == replace(figure, plays=tuple(play for play in figure.plays if play != control)).arms
-
-
-def test_options_are_changed_by_their_path():
-    options = changed(preset("fast"), "actors.networks.width", 32)
-    assert options.actors.networks.width == 32
-    assert options.allocator == preset("fast").allocator
-    with pytest.raises(ValueError, match=r"no option 'widht' among .*width"):
-        changed(preset("fast"), "actors.networks.widht", 32)
 
 
 def test_a_part_of_a_figure_keeps_what_was_asked_for():
