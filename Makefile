@@ -17,7 +17,7 @@ test: setup
 # `make test` runs these too, where there is a Chromium.
 test-browser: setup
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || $(MAKE) --no-print-directory chromium
-	$(BIN)/pytest tests/watch
+	$(BIN)/pytest tests/viewer
 
 chromium:
 	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then apt-get update && apt-get install -y chromium; \

@@ -8,7 +8,7 @@ from alma.runs import runtime
 runtime.configure()  # before anything is compiled
 
 import alma.tasks  # noqa: E402, F401  # registers the tasks that come with the package
-from alma.runs.policy import LearnedPolicy, load  # noqa: E402
+from alma.runs.policy import Policy, load  # noqa: E402
 from alma.task.check import TaskError, check_task  # noqa: E402
 from alma.task.outcome import Outcome  # noqa: E402
 from alma.task.registry import make, register, task_names  # noqa: E402
@@ -20,8 +20,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "NOBODY",
-    "LearnedPolicy",
     "Outcome",
+    "Policy",
     "Task",
     "TaskError",
     "TaskSpec",

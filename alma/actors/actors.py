@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.actors.networks import ActorNetworks, Strategy, greedy, make_networks, take
+from alma.actors.networks import ActorNetworks, greedy, make_networks, take
 from alma.actors.options import ActorOptions
 from alma.actors.qmix import ActorBatch, actor_batch, qmix_loss
 from alma.actors.refil import imagine_groups, refil_loss
@@ -17,7 +17,7 @@ from alma.actors.scope import Scope
 from alma.learning import replay
 from alma.learning.learner import Clock, Figures, Level, Params, begin_level, learn
 from alma.nn.choice import choose_uniformly
-from alma.play.situation import Ratings, Situation
+from alma.play.situation import ActionValues, Situation, Strategy
 from alma.task.spec import TaskSpec
 from alma.task.view import Actions, View
 
@@ -51,6 +51,14 @@ class Actors:
     def networks(self) -> ActorNetworks:
         return make_networks(self.spec, self.options, self.scope)
 
+    @property
+    def knows_subtasks(self) -> bool:
+        return self.scope.knows_subtasks
+
+    @property
+    def is_coached(self) -> bool:
+        return False
+
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
         return begin_level(self.networks.init(key, view, allocation), self.options)
 
@@ -83,10 +91,14 @@ class Actors:
         sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
         return self.networks.utilities(params, sight, jnp.asarray(situation.last_action), situation.strategy)
 
-    def rate(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Ratings:
+    def advise_best(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Strategy:
+        """The mean strategy of a coach; None where there is none."""
+        return self.networks.advise_best(params, key, situation.view)
+
+    def explain_actions(self, params: Params, key: PRNGKeyArray, situation: Situation) -> ActionValues:
         """Everybody's utilities, with what they are based on."""
         sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
-        return Ratings(self.values(params, key, situation), self._available(situation), sight.attends)
+        return ActionValues(self.values(params, key, situation), self._available(situation), sight.attends)
 
     def _available(self, situation: Situation) -> Bool[Array, "*b A U"]:
         return self.scope.available(situation.view, jnp.asarray(situation.allocation))

@@ -69,6 +69,10 @@ class CoachedNetworks(ActorNetworks):
 class CoachedActors(Actors):
     """Actors with a coach."""
 
+    @property
+    def is_coached(self) -> bool:
+        return True
+
     @cached_property
     def networks(self) -> CoachedNetworks:
         options, labels = self.options.networks, Labelled(self.spec)

@@ -17,7 +17,7 @@ Params = Any
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateCounts:
     """How many allocations the critic gets to choose from."""
 
     proposals: int
@@ -27,7 +27,12 @@ class Candidates:
 
 
 def choose(
-    networks: AllocatorNetworks, params: Params, key: PRNGKeyArray, encoded: Any, view: View, candidates: Candidates
+    networks: AllocatorNetworks,
+    params: Params,
+    key: PRNGKeyArray,
+    encoded: Any,
+    view: View,
+    candidates: CandidateCounts,
 ) -> tuple[Int[Array, "*b A"], Int[Array, "*b P A"]]:
     """The candidate with the highest value, and all candidates: proposals first."""
     drawn = draw_candidates(networks, params, key, encoded, view, candidates)
@@ -37,7 +42,12 @@ def choose(
 
 
 def draw_candidates(
-    networks: AllocatorNetworks, params: Params, key: PRNGKeyArray, encoded: Any, view: View, candidates: Candidates
+    networks: AllocatorNetworks,
+    params: Params,
+    key: PRNGKeyArray,
+    encoded: Any,
+    view: View,
+    candidates: CandidateCounts,
 ) -> Int[Array, "*b P A"]:
     """Proposals, then their variations."""
     proposal_key, variation_key = jax.random.split(key)
@@ -103,7 +113,7 @@ def allocator_batch(
     *,
     gamma: float,
     reward_scale: float,
-    candidates: Candidates,
+    candidates: CandidateCounts,
     entropy_proposals: int = 0,
 ) -> AllocatorBatch:
     """Double Q-learning: the live critic chooses among fresh proposals, the target critic values the choice.

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.allocators.allocator import Exploration
-from alma.allocators.aql import Candidates, allocator_batch, aql_loss, choose, draw_candidates
+from alma.allocators.aql import CandidateCounts, allocator_batch, aql_loss, choose, draw_candidates
 from alma.allocators.networks import AllocatorNetworks, PairAllocator, PointerAllocator
 from alma.allocators.options import AllocatorOptions
 from alma.allocators.proposal import allowed_subtasks
@@ -19,7 +19,7 @@ from alma.learning.learner import Clock, Figures, Level, Params, begin_level, le
 from alma.nn.choice import choose_uniformly
 from alma.nn.popart import make_head
 from alma.play.decisions import only_where
-from alma.play.situation import Considered, Situation
+from alma.play.situation import Candidates, Situation
 from alma.task.spec import TaskSpec
 from alma.task.view import Allocation, View
 
@@ -45,15 +45,27 @@ class LearnedAllocator:
         return True
 
     @property
-    def candidates(self) -> Candidates:
-        """While it learns."""
-        return Candidates(self.options.proposals, self.options.variations)
+    def needs_state(self) -> bool:
+        return False
 
     @property
-    def played_candidates(self) -> Candidates:
+    def has_critic(self) -> bool:
+        return True
+
+    @property
+    def learns(self) -> bool:
+        return True
+
+    @property
+    def candidates(self) -> CandidateCounts:
+        """While it learns."""
+        return CandidateCounts(self.options.proposals, self.options.variations)
+
+    @property
+    def played_candidates(self) -> CandidateCounts:
         """When it plays what it has learned: looking at more of them only costs time there."""
         times = self.options.play_candidates
-        return Candidates(times * self.options.proposals, times * self.options.variations)
+        return CandidateCounts(times * self.options.proposals, times * self.options.variations)
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
         return begin_level(self.networks.init(key, view, allocation), self.options)
@@ -81,21 +93,29 @@ class LearnedAllocator:
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
         return choose(self.networks, params, key, encoded, situation.view, self.played_candidates)[0]
 
-    def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered:
+    def explain_allocation(
+        self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation
+    ) -> Candidates:
         """What was taken, and everything that is proposed in this situation, with the critic's values."""
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
         drawn = draw_candidates(self.networks, params, key, encoded, situation.view, self.played_candidates)
         allocations = jnp.concatenate([jnp.asarray(taken)[None], drawn])
-        return Considered(allocations, self.networks.values(params, encoded, allocations))
+        return Candidates(allocations, self.networks.values(params, encoded, allocations))
+
+    def values(self, params: Params, situation: Situation, allocations: Int[Array, "P A"]) -> Float[Array, "P"]:
+        """The critic's value of each of several allocations."""
+        encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
+        return self.networks.values(params, encoded, allocations)
 
     def update(
         self,
         level: Level,
         key: PRNGKeyArray,
-        decisions: replay.Decisions,
+        decisions: replay.Decisions | None,
         view_of: Callable[[Any], View],
         clock: Clock,
     ) -> tuple[Level, Figures]:
+        assert decisions is not None, "what learns has its decisions kept"
         options = self.options
 
         def once(level: Level, key: PRNGKeyArray) -> tuple[Level, Figures]:

@@ -10,7 +10,7 @@ from alma.cli.showing import check_drawing, console, draw_episode, play_with_pro
 from alma.play.summary import summarise
 from alma.runs.config import check_seed
 from alma.runs.policy import load
-from alma.watch.animation import check_out
+from alma.viewer.animation import check_out
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Evaluate(LearnedChoice):
         check_seed(self.seed)
         policy = load(self.policy)
         task = self.make_task(policy)
-        players = self.make_players(policy, task)
+        team, params = self.make_team(policy, task)
         if self.out:
             check_drawing(task)
             check_out(self.out)
-        summary = summarise(play_with_progress(task, players, self.episodes, self.seed))
+        summary = summarise(play_with_progress(task, team, params, self.episodes, self.seed))
         if self.json:
             names = {
                 "policy": self.policy,
@@ -46,4 +46,4 @@ class Evaluate(LearnedChoice):
         else:
             console.print(summary_table(summary))
         if self.out:
-            print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)
+            print(f"episode drawn to {draw_episode(task, team, params, self.seed, self.out)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`alma play`: episodes with scripted players."""
+"""`alma play`: episodes with scripts."""
 
 import json
 import sys
@@ -8,16 +8,16 @@ from pathlib import Path
 from alma.allocators.rules import allocator_by_name
 from alma.cli.arguments import TaskChoice
 from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
-from alma.play.scripts import policy_by_name
+from alma.play.scripts import scripted_actors
 from alma.play.summary import summarise
-from alma.play.team import Players
+from alma.play.team import NOTHING_LEARNED, Team
 from alma.runs.config import check_seed
-from alma.watch.animation import check_out
+from alma.viewer.animation import check_out
 
 
 @dataclass(frozen=True)
 class Play(TaskChoice):
-    """Play episodes with scripted players; print how they went, or draw one."""
+    """Play episodes with scripts; print how they went, or draw one."""
 
     policy: str = "scripted"
     """Who acts: one of the task's scripted policies, or `random`."""
@@ -36,16 +36,17 @@ class Play(TaskChoice):
 
     def run(self) -> None:
         task = self.make()
-        players = Players(policy_by_name(task, self.policy), allocator_by_name(task, self.allocation), self.period)
+        actors, allocator = scripted_actors(task, self.policy), allocator_by_name(task, self.allocation)
+        team, params = Team(actors, allocator, self.period), NOTHING_LEARNED
         check_seed(self.seed)
         if self.out:
             check_drawing(task)
             check_out(self.out)
-        summary = summarise(play_with_progress(task, players, self.episodes, self.seed))
+        summary = summarise(play_with_progress(task, team, params, self.episodes, self.seed))
         if self.json:
             names = {"task": self.task, "policy": self.policy, "allocation": self.allocation, "seed": self.seed}
             print(json.dumps({**names, **summary}))
         else:
             console.print(summary_table(summary))
         if self.out:
-            print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)
+            print(f"episode drawn to {draw_episode(task, team, params, self.seed, self.out)}", file=sys.stderr)

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from alma.allocators.rules import RuleAllocator
 from alma.reproduce.figures import Arm, Figure, Play
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
@@ -83,7 +82,7 @@ class PlannedRun:
         if self.state == "new":
             self.folder.check_free()
             return
-        learns = not isinstance(self.config.make_trainer().allocator, RuleAllocator)
+        learns = self.config.make_team().allocator.learns
         if _essence(self.folder.read_config(), learns) != _essence(self.config, learns):
             raise ValueError(
                 f"{self.folder.path} holds a run with other options: choose another --out, or move that folder away"

@@ -12,11 +12,11 @@ from rich.progress import track
 
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
-from alma.play.team import Players
+from alma.play.team import Params, Team
 from alma.reproduce.figures import Arm, Figure, Play, plain
 from alma.reproduce.running import Budget
 from alma.runs.folder import RunFolder, read_json, write_json
-from alma.runs.policy import WEIGHTS, LearnedPolicy, fingerprint, load, transplant
+from alma.runs.policy import WEIGHTS, Policy, fingerprint, load, transplant
 from alma.runs.sinks import read_lines
 from alma.task.task import Task
 
@@ -83,7 +83,7 @@ def played(play: Play, folders: list[RunFolder]) -> dict[str, Any]:
         return {}
     policy = load(folders[0].path)
     task = replace(policy.config, task_options={**policy.config.task_options, **play.task_options}).make_task()
-    results = play_episodes(task, players_of(play, policy, folders, task), EPISODES, SEED)
+    results = play_episodes(task, *team_of(play, policy, folders, task), EPISODES, SEED)
     successes = "".join(SOLVED if solved else NOT_SOLVED for solved in results.success)
     summary = {"played_by": played_by, **summarise(results), "successes": successes}
     file.parent.mkdir(exist_ok=True)
@@ -105,9 +105,10 @@ def weights_of(folder: RunFolder) -> str | None:
     return fingerprint(weights) if weights.exists() else read_json(folder.result).get("weights")
 
 
-def players_of(play: Play, policy: LearnedPolicy, folders: list[RunFolder], task: Task) -> Players:
+def team_of(play: Play, policy: Policy, folders: list[RunFolder], task: Task) -> tuple[Team, Params]:
+    """Who plays, and what they have learned."""
     if play.allocator is None:
-        return policy.players
+        return policy.team, policy.params
     allocator = load(folders[1].path) if isinstance(play.allocator, Arm) else play.allocator
     return transplant(policy, allocator=allocator, task=task)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from alma.task.registry import make
 from alma.task.task import Task
+from alma.training.methods import LearningTeam, make_team
 from alma.training.options import TrainingOptions
 from alma.training.presets import preset
 from alma.training.trainer import Trainer
@@ -49,10 +50,14 @@ class RunConfig:
         }
         return make(self.task, **options)
 
+    def make_team(self, task: Task | None = None) -> LearningTeam:
+        """Who is trained; complains about a method or an option that does not fit the task."""
+        return make_team(task or self.make_task(), self.options, self.method)
+
     def make_trainer(self) -> Trainer:
         """The trainer of this run; complains about a method or an option that does not fit the task."""
         trainer = Trainer(self.make_task(), self.options, self.method)
-        _ = trainer.allocator, trainer.actors.networks
+        _ = trainer.team
         return trainer
 
 

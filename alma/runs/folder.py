@@ -22,7 +22,7 @@ from alma.runs.checkpoint import (
     written_at_once,
 )
 from alma.runs.config import RunConfig, from_json, to_json
-from alma.runs.policy import WEIGHTS, LearnedPolicy
+from alma.runs.policy import WEIGHTS, Policy
 from alma.training.trainer import TrainState
 
 
@@ -107,7 +107,7 @@ class RunFolder:
         """Checkpoints, the newest first."""
         return sorted(self.checkpoints.glob("*.ckpt"), reverse=True)
 
-    def save(self, state: TrainState, policy: LearnedPolicy, notes: dict[str, Any]) -> Path:
+    def save(self, state: TrainState, policy: Policy, notes: dict[str, Any]) -> Path:
         """Write the weights and a checkpoint; the last two checkpoints are kept.
 
         Weights come first: those of a run that is cut off in between are written again when it goes on.

@@ -20,7 +20,7 @@ from alma.play.summary import summarise
 from alma.runs import runtime
 from alma.runs.config import RunConfig, to_json
 from alma.runs.folder import RunFolder, write_json
-from alma.runs.policy import WEIGHTS, LearnedPolicy, fingerprint
+from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import Display, Progress
 from alma.runs.signals import Interrupted, stop_on_signal
 from alma.runs.sinks import JsonLines, Sink, TensorBoard, Wandb
@@ -137,7 +137,7 @@ class Run:
         return state
 
     def _save(self, state: TrainState) -> None:
-        policy = LearnedPolicy(self.config, self.trainer.learned(state))
+        policy = Policy(self.config, self.trainer.learned(state))
         notes = {"seconds": self.seconds, "evaluations": self.evaluations, "gathered": vars(self.gathered)}
         self.folder.save(state, policy, notes)
 
@@ -161,7 +161,8 @@ class Run:
     def _evaluate(self, state: TrainState, step: int, episodes: int) -> None:
         """Greedy episodes; which ones depends on the seed and the step alone, so that a resumed run sees the same."""
         seed = (self.config.seed * 1_000_003 + step) % 2**31
-        results = play_episodes(self.trainer.task, self.trainer.players(state), episodes, seed)
+        trainer = self.trainer
+        results = play_episodes(trainer.task, trainer.team, trainer.learned(state), episodes, seed)
         summary = {"step": step, "minutes": self.seconds / 60, **summarise(results)}
         self.evaluations = [*self.evaluations, summary]
         flat = {f"evaluation/{name}": value for name, value in summary.items() if name not in ("step", "minutes")}

@@ -10,7 +10,7 @@ import optax
 from helpers.views import FEATURES, random_view, without
 
 from alma import NOBODY
-from alma.allocators.aql import Candidates, allocator_batch, aql_loss, chain_up, choose, vary
+from alma.allocators.aql import CandidateCounts, allocator_batch, aql_loss, chain_up, choose, vary
 from alma.allocators.networks import PairAllocator
 from alma.allocators.proposal import log_probability
 from alma.learning.replay import Decision
@@ -80,7 +80,7 @@ def test_the_best_allocation_is_found():
                 alone(decision),
                 gamma=0.9,
                 reward_scale=1.0,
-                candidates=Candidates(8, 8),
+                candidates=CandidateCounts(8, 8),
             )
             gradients, figures = jax.grad(aql_loss, has_aux=True)(params, NETWORKS, batch, 0.05)
             updates, state = optimiser.update(gradients, state)
@@ -91,7 +91,7 @@ def test_the_best_allocation_is_found():
     (params, _), figures = train(params, optimiser.init(params), jax.random.key(5))
     assert float(figures["critic_loss"][-50:].mean()) < 0.1
     encoded = NETWORKS.encode(params, batch_of(view), nobody)
-    chosen, _ = choose(NETWORKS, params, jax.random.key(6), encoded, batch_of(view), Candidates(8, 8))
+    chosen, _ = choose(NETWORKS, params, jax.random.key(6), encoded, batch_of(view), CandidateCounts(8, 8))
     earned = np.asarray(payoff)[np.asarray(chosen) @ [9, 3, 1]]
     assert earned.mean() > float(payoff.max()) - 0.1
 
@@ -107,7 +107,7 @@ def test_gradients_keep_to_their_own_network():
 
     def gradients(part):
         def loss(params, target):
-            batch = batch_from(params, target, view, decision, Candidates(4))
+            batch = batch_from(params, target, view, decision, CandidateCounts(4))
             return aql_loss(params, NETWORKS, batch, 0.01)[1][part]
 
         return jax.jit(jax.grad(loss, argnums=(0, 1)))(params, params)
@@ -126,7 +126,7 @@ def test_entropy_is_that_along_the_proposals():
     decision = Decision(None, nobody, nobody + 1, jnp.ones(BATCH), None, jnp.zeros(BATCH, bool), nobody[:, 0])
 
     def entropy(count):
-        batch = batch_from(params, params, view, decision, Candidates(4, 2), entropy_proposals=count)
+        batch = batch_from(params, params, view, decision, CandidateCounts(4, 2), entropy_proposals=count)
         return batch, float(aql_loss(params, NETWORKS, batch, 0.01)[1]["proposal_entropy"])
 
     batch, along_proposals = entropy(4)
@@ -158,7 +158,7 @@ def test_targets_by_hand():
         alone(decision),
         gamma=0.9,
         reward_scale=2.0,
-        candidates=Candidates(6),
+        candidates=CandidateCounts(6),
     )
     before = jnp.where(terminated[:, None], NOBODY, 1)
     before = jnp.broadcast_to(before, (BATCH, 3))
@@ -192,8 +192,8 @@ def test_variations_find_what_the_proposal_does_not_suggest():
     sure = jax.tree.map(lambda leaf: leaf * 1000.0, params["proposal"])
     params = {**params, "proposal": sure}
     encoded = NETWORKS.encode(params, view, nobody)
-    alone, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, Candidates(8))
-    varied, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, Candidates(8, 8))
+    alone, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, CandidateCounts(8))
+    varied, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, CandidateCounts(8, 8))
 
     def worth(chosen):
         return NETWORKS.values(params, encoded, chosen[:, None])[:, 0]

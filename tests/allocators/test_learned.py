@@ -106,7 +106,7 @@ def test_more_allocations_are_considered_in_play():
     def taken_by(allocator, key):
         """The value of what is taken, and that of everything considered."""
         taken = allocator.greedy(params, key, situation)
-        values = allocator.weigh(params, key, situation, taken).values
+        values = allocator.explain_allocation(params, key, situation, taken).values
         return values[0], values[1:]
 
     keys = jax.random.split(jax.random.key(1), 50)

@@ -66,7 +66,7 @@ def test_scores_are_kept_under_what_differs_from_training(options, name):
 
 def test_scores_are_those_of_evaluate(trained, scores):
     policy = load(trained / "runs" / LEARNED.run_name("tiny", 0))
-    by_hand = summarise(play_episodes(policy.task, policy.players, EPISODES, SEED))
+    by_hand = summarise(play_episodes(policy.task, policy.team, policy.params, EPISODES, SEED))
     assert scores[0].summary["success_rate"] == by_hand["success_rate"]
 
 
@@ -144,7 +144,7 @@ def test_the_allocator_of_another_seed_is_put_on_actors(another_seed):
     assert [score.seed for score in scores] == [0, 1]
     assert [score.summary["played_by"]["weights"] for score in scores] == [weights, weights[::-1]]
     actors, allocator = map(load, folders)
-    by_hand = summarise(play_episodes(actors.task, transplant(actors, allocator=allocator), EPISODES, SEED))
+    by_hand = summarise(play_episodes(actors.task, *transplant(actors, allocator=allocator), EPISODES, SEED))
     assert scores[0].summary["mean_return"] == by_hand["mean_return"]
     assert score_all(replace(CONTROLLED, plays=(CONTROL,)), BUDGET, another_seed, CONSOLE) == []
 

@@ -62,7 +62,7 @@ def played(trainer, begun):
 
     def body(state, _):
         after, figures = trainer.step(state)
-        return after, (state.play, after.play, figures)
+        return after, (state.rollout, after.rollout, figures)
 
     return jax.device_get(jax.jit(partial(jax.lax.scan, body, length=60))(copy(begun)))
 
@@ -116,7 +116,7 @@ def test_rewards_of_decisions_add_up(played):
     """Over all finished decisions plus those under way plus what time-outs cut off, no reward is lost or doubled."""
     state, (_, after, figures) = played
     stored = sum(state.decisions.rows.reward[env, : state.decisions.count[env]].sum() for env in range(4))
-    under_way = state.play.decision.reward[state.play.deciding].sum()
+    under_way = state.rollout.decision.reward[state.rollout.deciding].sum()
     truncated = state.steps.rows.truncated[:60]
     # A decision that a time-out cut short is dropped: its reward is the one it had grown to.
     cut = after.decision.reward[truncated].sum()
@@ -269,10 +269,10 @@ def test_what_plays_makes_no_difference_to_learning(trainer, averaging, begun):
     assert_equal(one, replace(other, average=None))
 
 
-def test_players_may_allocate_more_often_than_in_training(trainer, begun):
-    assert trainer.players(begun).period == 4
+def test_a_team_may_allocate_more_often_than_in_training(trainer):
+    assert trainer.team.period == 4
     often = replace(trainer, options=replace(TINY, allocator=replace(TINY.allocator, play_period=2)))
-    assert often.players(begun).period == 2
+    assert often.team.period == 2
 
 
 def test_allocators_can_have_more_updates_than_actors(trainer, begun):
