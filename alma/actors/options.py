@@ -72,8 +72,8 @@ class ActorOptions(LearningOptions):
     """Where the value of a subtask ends: where that subtask is finished (subtask), or also where the episode terminates
     for another reason, as when another army breaks through (episode)."""
     next_allocation: NextAllocation = "kept"
-    """The allocation under which agents look at the state they bootstrap from: the one they acted under (kept), or the
-    one that follows it (renewed)."""
+    """The allocation under which the best actions in the next state are chosen when bootstrapping: the one that agents
+    acted under (kept), or the one that follows it (renewed). Their values are always those under the first."""
     imagination: float = 0.0
     """lambda of REFIL: the share of the loss from imagined groups; 0: attention QMIX alone."""
     advice: float = 5e-5

@@ -72,7 +72,7 @@ class Recording:
         return [(int(step), int(agent)) for step, agent in np.argwhere(present[:-1] & ~present[1:])]
 
     @property
-    def agents_present(self) -> Bool[np.ndarray, "T+1 A"]:
+    def agents_present(self) -> Bool[np.ndarray, "steps A"]:
         return np.asarray(self.frames.view.present)[:, : self.frames.allocation.shape[1]]
 
     def state(self, step: int) -> Any:

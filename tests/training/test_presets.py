@@ -141,12 +141,11 @@ def test_the_allocator_looks_further_ahead_in_battles(name):
 
 
 def test_faithful_has_the_papers_networks_and_losses():
-    """And relations to see by, on both levels, in the place of places on the map."""
+    """And relations to see by, on both levels."""
     for task in ("save-the-city", "starcraft"):
         ours, paper = preset("faithful", task), preset("paper", task)
-        seen = {"relations": True, "places": False}
-        assert ours.actors.networks == replace(paper.actors.networks, **seen)
-        assert ours.allocator.networks == replace(paper.allocator.networks, **seen)
+        assert ours.actors.networks == replace(paper.actors.networks, relations=True)
+        assert ours.allocator.networks == replace(paper.allocator.networks, relations=True)
         for name in ("popart", "ends", "next_allocation", "imagination"):
             assert getattr(ours.actors, name) == getattr(paper.actors, name)
         for name in ("popart", "proposals", "variations", "entropy", "entropy_proposals", "period", "max_age"):
