@@ -20,10 +20,10 @@ from rich.console import Console
 import alma
 from alma.allocators.proposal import allowed_subtasks
 from alma.allocators.rules import RuleAllocator
-from alma.nn.choice import choose_uniformly
 from alma.play.episodes import begin, episode_keys, play_step
 from alma.play.situation import Situation
 from alma.play.team import Params, ScriptedActors, Team
+from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 
 NOISE = ((0.0, 0.0), (0.03, 0.05), (0.05, 0.1), (0.1, 0.1), (0.05, 0.25))

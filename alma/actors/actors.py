@@ -16,8 +16,8 @@ from alma.actors.refil import imagine_groups, refil_loss
 from alma.actors.scope import Scope
 from alma.learning import replay
 from alma.learning.learner import Clock, Figures, Level, Params, begin_level, learn
-from alma.nn.choice import choose_uniformly
 from alma.play.situation import ActionValues, Situation, Strategy
+from alma.task.choice import choose_uniformly
 from alma.task.spec import TaskSpec
 from alma.task.view import Actions, View
 

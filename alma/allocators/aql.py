@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from alma.allocators.networks import AllocatorNetworks
 from alma.learning.replay import Decision, follow_each_other, pick
-from alma.nn.choice import choose_uniformly
+from alma.task.choice import choose_uniformly
 from alma.task.view import NOBODY, View
 
 Params = Any

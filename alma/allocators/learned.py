@@ -16,10 +16,10 @@ from alma.allocators.options import AllocatorOptions
 from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
 from alma.learning.learner import Clock, Figures, Level, Params, begin_level, learn
-from alma.nn.choice import choose_uniformly
 from alma.nn.popart import make_head
 from alma.play.decisions import only_where
 from alma.play.situation import Candidates, Situation
+from alma.task.choice import choose_uniformly
 from alma.task.spec import TaskSpec
 from alma.task.view import Allocation, View
 

@@ -13,8 +13,8 @@ from alma.allocators.allocator import Exploration
 from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
 from alma.learning.learner import Clock, Figures, Level, Params
-from alma.nn.choice import choose_uniformly
 from alma.play.situation import Rule, Situation
+from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 from alma.task.view import NOBODY, Allocation, View
 
@@ -46,7 +46,7 @@ def uniform(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
     return choose_uniformly(key, allowed_subtasks(situation.view, len(situation.allocation)))
 
 
-def nobody(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
+def allocate_nobody(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
     """No agent is given a subtask, for actors that know of none."""
     return jnp.full_like(situation.allocation, NOBODY)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from jaxtyping import PRNGKeyArray
 
-from alma.nn.choice import choose_uniformly
 from alma.play.situation import Situation
 from alma.play.team import ScriptedActors
+from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 from alma.task.view import Actions, available_under
 

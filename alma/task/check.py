@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, PRNGKeyArray
 
-from alma.nn.choice import choose_uniformly
+from alma.task.choice import choose_uniformly
 from alma.task.outcome import Outcome
 from alma.task.spec import TaskSpec
 from alma.task.task import Task

@@ -16,7 +16,7 @@ from alma.actors.copa import CoachedActors
 from alma.actors.scope import Flat, Labelled, Masked, Scope
 from alma.allocators.allocator import TrainingAllocator
 from alma.allocators.learned import LearnedAllocator
-from alma.allocators.rules import RuleAllocator, allocator_by_name, nobody
+from alma.allocators.rules import RuleAllocator, allocate_nobody, allocator_by_name
 from alma.play.team import Params, Team
 from alma.task.importing import import_by_name
 from alma.task.spec import TaskSpec
@@ -25,12 +25,12 @@ from alma.task.view import NOBODY
 from alma.training.options import TrainingOptions
 
 
-def learned(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
+def learned_allocator(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
     """Amortised Q-learning."""
     return LearnedAllocator(task.spec, options.allocator)
 
 
-def rule(kind: str) -> "AllocatorMaker":
+def rule_allocator(kind: str) -> "AllocatorMaker":
     """A rule: `random`, `heuristic` or `heuristic:NAME`. Methods named after their rule choose it by their name."""
 
     def make(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
@@ -40,9 +40,9 @@ def rule(kind: str) -> "AllocatorMaker":
     return make
 
 
-def none(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
+def no_allocator(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
     """Nobody is allocated."""
-    return RuleAllocator(nobody, allocates=False)
+    return RuleAllocator(allocate_nobody, allocates=False)
 
 
 AllocatorMaker: TypeAlias = Callable[[Task, TrainingOptions, str], TrainingAllocator]
@@ -66,12 +66,16 @@ class Method:
 
 
 METHODS = {
-    "alma": Method("actors see their own subtask; an allocator learns with them (AQL)", Masked, learned),
-    "alma-no-mask": Method("the same, but actors see everything, labelled with subtasks", Labelled, learned),
-    "heuristic": Method("masked actors under a rule of the task, or heuristic:NAME", Masked, rule("heuristic")),
-    "random": Method("masked actors under random allocations", Masked, rule("random")),
-    "flat": Method("no subtasks: actors see everything and share the global reward", Flat, none),
-    "copa": Method("flat actors with a coach, who gives each a strategy at decision points", Flat, none, CoachedActors),
+    "alma": Method("actors see their own subtask; an allocator learns with them (AQL)", Masked, learned_allocator),
+    "alma-no-mask": Method("the same, but actors see everything, labelled with subtasks", Labelled, learned_allocator),
+    "heuristic": Method(
+        "masked actors under a rule of the task, or heuristic:NAME", Masked, rule_allocator("heuristic")
+    ),
+    "random": Method("masked actors under random allocations", Masked, rule_allocator("random")),
+    "flat": Method("no subtasks: actors see everything and share the global reward", Flat, no_allocator),
+    "copa": Method(
+        "flat actors with a coach, who gives each a strategy at decision points", Flat, no_allocator, CoachedActors
+    ),
 }
 
 

@@ -88,7 +88,7 @@ FAITHFUL = replace(
         networks=replace(PAPER.allocator.networks, relations=True),
     ),
 )
-"""The paper's networks, mixer and losses, which see relations besides; collected, batched and scheduled as `fast` does."""
+"""The paper's networks, mixer and losses, which see relations besides; collected and scheduled as `fast` does."""
 
 TINY = TrainingOptions(
     steps=20_480,
