@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.learning import replay
-from alma.learning.learner import Clock, Figures, Level, Params
+from alma.learning.learner import Clock, LearnerState, Metrics, Params
 from alma.play.situation import Situation
 from alma.play.team import PlayingAllocator
 from alma.task.view import View
@@ -31,7 +31,7 @@ class TrainingAllocator(PlayingAllocator, Protocol):
     def learns(self) -> bool:
         """Whether it learns from decisions; those of others are not kept."""
 
-    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level: ...
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState: ...
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
@@ -40,10 +40,10 @@ class TrainingAllocator(PlayingAllocator, Protocol):
 
     def update(
         self,
-        level: Level,
+        learner: LearnerState,
         key: PRNGKeyArray,
         decisions: replay.Decisions | None,
         view_of: Callable[[Any], View],
         clock: Clock,
-    ) -> tuple[Level, Figures]:
+    ) -> tuple[LearnerState, Metrics]:
         """One round of learning from replay."""

@@ -154,10 +154,10 @@ def aql_loss(
     considered = jnp.concatenate([batch.best[:, None], batch.proposals], axis=1)
     logs, spreads = networks.log_probabilities(params, batch.later, considered)
     log_best, spread = logs[:, 0], jnp.mean(spreads[:, 1:] if batch.proposals.shape[1] else spreads, axis=1)
-    figures = {
+    metrics = {
         "critic_loss": jnp.mean(error**2),
         "proposal_loss": jnp.mean(-log_best - entropy * spread),
         "proposal_entropy": jnp.mean(spread),
         "allocation_value": jnp.mean(networks.head.value(params["head"], raw)),
     }
-    return figures["critic_loss"] + figures["proposal_loss"], figures
+    return metrics["critic_loss"] + metrics["proposal_loss"], metrics

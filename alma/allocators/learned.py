@@ -15,7 +15,7 @@ from alma.allocators.networks import AllocatorNetworks, PairAllocator, PointerAl
 from alma.allocators.options import AllocatorOptions
 from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
-from alma.learning.learner import Clock, Figures, Level, Params, begin_level, learn
+from alma.learning.learner import Clock, LearnerState, Metrics, Params, begin_learner, learn
 from alma.nn.popart import make_head
 from alma.play.decisions import only_where
 from alma.play.situation import Candidates, Situation
@@ -67,8 +67,8 @@ class LearnedAllocator:
         times = self.options.play_candidates
         return CandidateCounts(times * self.options.proposals, times * self.options.variations)
 
-    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
-        return begin_level(self.networks.init(key, view, allocation), self.options)
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
+        return begin_learner(self.networks.init(key, view, allocation), self.options)
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
@@ -109,23 +109,23 @@ class LearnedAllocator:
 
     def update(
         self,
-        level: Level,
+        learner: LearnerState,
         key: PRNGKeyArray,
         decisions: replay.Decisions | None,
         view_of: Callable[[Any], View],
         clock: Clock,
-    ) -> tuple[Level, Figures]:
+    ) -> tuple[LearnerState, Metrics]:
         assert decisions is not None, "what learns has its decisions kept"
         options = self.options
 
-        def once(level: Level, key: PRNGKeyArray) -> tuple[Level, Figures]:
+        def once(learner: LearnerState, key: PRNGKeyArray) -> tuple[LearnerState, Metrics]:
             sample_key, proposal_key = jax.random.split(key)
             sampled = replay.sample_decisions(
                 sample_key, decisions, options.batch, clock.env_steps, options.max_age, options.n_step
             )
             batch = allocator_batch(
-                level.params,
-                level.target,
+                learner.params,
+                learner.target,
                 self.networks,
                 view_of,
                 proposal_key,
@@ -135,12 +135,14 @@ class LearnedAllocator:
                 candidates=self.candidates,
                 entropy_proposals=options.entropy_proposals,
             )
-            head = self.networks.head.adapt(level.params["head"], batch.target, jnp.ones_like(batch.target))
-            level = replace(level, params={**level.params, "head": head})
-            return learn(level, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock)
+            head = self.networks.head.adapt(learner.params["head"], batch.target, jnp.ones_like(batch.target))
+            learner = replace(learner, params={**learner.params, "head": head})
+            return learn(
+                learner, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock
+            )
 
-        level, figures = jax.lax.scan(once, level, jax.random.split(key, options.updates))
-        return level, jax.tree.map(jnp.mean, figures)
+        learner, metrics = jax.lax.scan(once, learner, jax.random.split(key, options.updates))
+        return learner, jax.tree.map(jnp.mean, metrics)
 
 
 def wander(key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, chance: Float[Array, ""]) -> Int[Array, "N A"]:

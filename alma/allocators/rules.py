@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 from alma.allocators.allocator import Exploration
 from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
-from alma.learning.learner import Clock, Figures, Level, Params
+from alma.learning.learner import Clock, LearnerState, Metrics, Params
 from alma.play.situation import Rule, Situation
 from alma.task.choice import choose_uniformly
 from alma.task.task import Task
@@ -110,8 +110,8 @@ class RuleAllocator:
     def has_critic(self) -> bool:
         return False
 
-    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
-        return Level({}, {}, optimiser=(), copied=jnp.int32(0))  # nothing to learn
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
+        return LearnerState({}, {}, optimiser=(), copied=jnp.int32(0))  # nothing to learn
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
@@ -128,10 +128,10 @@ class RuleAllocator:
 
     def update(
         self,
-        level: Level,
+        learner: LearnerState,
         key: PRNGKeyArray,
         decisions: replay.Decisions | None,
         view_of: Callable[[Any], View],
         clock: Clock,
-    ) -> tuple[Level, Figures]:
-        return level, {}
+    ) -> tuple[LearnerState, Metrics]:
+        return learner, {}

@@ -43,7 +43,7 @@ def join(parts: list[Results]) -> Results:
 
 
 def summarise(results: Results) -> dict[str, Any]:
-    """The figures of a set of episodes, ready for JSON; rates with their 95 % intervals."""
+    """The metrics of a set of episodes, ready for JSON; rates with their 95 % intervals."""
     sizes = {int(size): results.success[results.team_size == size] for size in np.unique(results.team_size)}
     return {
         **success_rate(results.success),

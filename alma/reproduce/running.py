@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from alma.reproduce.figures import Arm, Figure, Play
+from alma.reproduce.figures import Arm, Case, Figure
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
 from alma.runs.policy import WEIGHTS
@@ -114,10 +114,10 @@ class Budget:
         """Those asked for; if none were, the figure's, or fewer where a method is to have fewer."""
         return self.seeds or tuple(range(min(figure.seeds, arm.seeds or figure.seeds)))
 
-    def points_of(self, figure: Figure, play: Play) -> list[tuple[int, int]]:
-        """The seed of each run to play, and of the run that allocates; none where a single seed has no next one."""
-        seeds = self.seeds_of(figure, play.arm)
-        if not play.other_seed:
+    def points_of(self, figure: Figure, case: Case) -> list[tuple[int, int]]:
+        """The seed of each run to case, and of the run that allocates; none where a single seed has no next one."""
+        seeds = self.seeds_of(figure, case.arm)
+        if not case.other_seed:
             return [(seed, seed) for seed in seeds]
         return [(seed, other) for seed, other in zip(seeds, seeds[1:] + seeds[:1], strict=True) if seed != other]
 

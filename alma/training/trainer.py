@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from alma.actors.actors import Actors, Wildness
+from alma.actors.actors import Actors, EpsilonGreedy
 from alma.allocators.allocator import Exploration, TrainingAllocator
 from alma.learning import replay
-from alma.learning.learner import Clock, Figures, Level, Params, follow
+from alma.learning.learner import Clock, LearnerState, Metrics, Params, follow
 from alma.nn.trees import select, zeros_like
 from alma.play.decisions import InForce, acted, forget, nothing_in_force, only_where, renew
 from alma.play.environments import Environments, advance, start
@@ -36,7 +36,7 @@ class Rollout:
 
     environments: Environments
     in_force: InForce
-    wild: Bool[Array, "N A"]
+    explored: Bool[Array, "N A"]
     """Whether the last action was a random one."""
     decision: replay.Decision | None
     """The decision that is in force, whose reward is still growing; None where nothing is learned from decisions."""
@@ -58,8 +58,8 @@ class TrainState:
     steps: replay.Steps
     decisions: replay.Decisions | None
     """None where nothing is learned from decisions."""
-    actors: Level
-    allocator: Level
+    actors: LearnerState
+    allocator: LearnerState
     average: Params
     """Of both levels, over the last part of the run; None where it is not what plays."""
     env_steps: Int[Array, ""]
@@ -133,7 +133,7 @@ class Trainer:
             rollout=Rollout(
                 environments=environments,
                 in_force=nothing_in_force(count, spec.agents, spec.subtasks, self.period, advice),
-                wild=jnp.zeros((count, spec.agents), bool),
+                explored=jnp.zeros((count, spec.agents), bool),
                 decision=decision,
                 deciding=jnp.zeros(count, bool),
             ),
@@ -159,7 +159,7 @@ class Trainer:
             reward=jnp.zeros(count),
             next_state=jax.tree.map(jnp.copy, environments.state),
             terminated=jnp.zeros(count, bool),
-            born=jnp.zeros(count, jnp.int32),
+            made_at=jnp.zeros(count, jnp.int32),
         )
 
     def _example_step(self, environments: Environments) -> replay.Step:
@@ -180,7 +180,7 @@ class Trainer:
 
     # ---- playing
 
-    def step(self, state: TrainState) -> tuple[TrainState, Figures]:
+    def step(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """One step of every environment, remembered."""
         key, allocation_key, coach_key, action_key, step_key = jax.random.split(state.key, 5)
         explore, before = self.options.exploration, state.rollout.environments.state
@@ -195,12 +195,12 @@ class Trainer:
 
         in_force, due = renew(state.rollout.in_force, view, self.period, decide)
         decisions, rollout = self._note_decisions(state, in_force, due)
-        actions, wild = self.actors.act(
+        actions, explored = self.actors.act(
             state.actors.params,
             action_key,
             situations_of(before, view, in_force),
-            rollout.wild,
-            Wildness(explore.action(state.env_steps), explore.persistence),
+            rollout.explored,
+            EpsilonGreedy(explore.action(state.env_steps), explore.persistence),
         )
         environments, reached, outcome = advance(self.task, step_key, rollout.environments, jnp.maximum(actions, 0))
 
@@ -220,11 +220,11 @@ class Trainer:
         rollout = Rollout(
             environments=environments,
             in_force=forget(acted(in_force, actions), done, self.period),
-            wild=wild & ~done[:, None],
+            explored=explored & ~done[:, None],
             decision=decision,
             deciding=rollout.deciding & ~done,
         )
-        figures = {
+        metrics = {
             "episodes": jnp.sum(done, dtype=jnp.float32),
             "solved": jnp.sum(outcome.success, dtype=jnp.float32),
             "reward": jnp.sum(outcome.reward),
@@ -238,7 +238,7 @@ class Trainer:
             env_steps=state.env_steps + self.options.collection.environments,
             episodes=state.episodes + jnp.sum(done),
             credit=jnp.where(self._is_warm(state), state.credit + jnp.sum(done), 0),
-        ), figures
+        ), metrics
 
     def _advise_some(self, params: Params, key: PRNGKeyArray, portion: Int[Array, ""], view: View) -> Strategy:
         return self.actors.networks.advise(params, jax.random.fold_in(key, portion), view)
@@ -259,7 +259,7 @@ class Trainer:
             reward=jnp.zeros_like(rollout.decision.reward),
             next_state=now,
             terminated=jnp.zeros_like(due),
-            born=jnp.broadcast_to(state.env_steps, due.shape),
+            made_at=jnp.broadcast_to(state.env_steps, due.shape),
         )
         decisions = replay.add_decisions(state.decisions, over, due & rollout.deciding)
         return decisions, replace(later, decision=select(due, fresh, rollout.decision))
@@ -279,7 +279,7 @@ class Trainer:
     # ---- learning
 
     @partial(jax.jit, static_argnums=0)
-    def update(self, state: TrainState) -> tuple[TrainState, Figures]:
+    def update(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """One update of the actors, and those of the allocator that go with it."""
         key, actor_key, allocator_key = jax.random.split(state.key, 3)
         clock = self.clock(state)
@@ -310,27 +310,27 @@ class Trainer:
         """Not before there is enough to learn from; and where episodes are counted, not ahead of them."""
         return self._is_warm(state) & (state.credit >= self.options.collection.episodes_per_update)
 
-    def _update_if_due(self, state: TrainState) -> tuple[TrainState, Figures]:
-        """Figures are zeros where there was no update."""
-        figures = jax.eval_shape(self.update, state)[1]
-        nothing = {name: jnp.zeros(figure.shape, figure.dtype) for name, figure in figures.items()}
+    def _update_if_due(self, state: TrainState) -> tuple[TrainState, Metrics]:
+        """Metrics are zeros where there was no update."""
+        metrics = jax.eval_shape(self.update, state)[1]
+        nothing = {name: jnp.zeros(figure.shape, figure.dtype) for name, figure in metrics.items()}
 
         def learn(state: TrainState) -> Any:
-            after, figures = self.update(state)
-            return _changed(after), figures
+            after, metrics = self.update(state)
+            return _changed(after), metrics
 
         def wait(state: TrainState) -> Any:
             return _changed(state), nothing
 
         # What learning does not change stays outside, or replay would be copied.
-        changed, figures = jax.lax.cond(self.update_is_due(state), learn, wait, state)
-        return replace(state, **changed), figures
+        changed, metrics = jax.lax.cond(self.update_is_due(state), learn, wait, state)
+        return replace(state, **changed), metrics
 
     # ---- both
 
     @partial(jax.jit, static_argnums=(0, 2), donate_argnums=1)
-    def chunk(self, state: TrainState, iterations: int) -> tuple[TrainState, Figures]:
-        """Play and learn, over and over. Figures are added up over steps and averaged over updates."""
+    def chunk(self, state: TrainState, iterations: int) -> tuple[TrainState, Metrics]:
+        """Play and learn, over and over. Metrics are added up over steps and averaged over updates."""
         collection = self.options.collection
         steps = collection.steps_per_update // collection.environments
         updates_before = state.updates
@@ -363,7 +363,7 @@ class Trainer:
         return jax.eval_shape(self.init, jax.random.key(0))
 
 
-def _live(actors: Level, allocator: Level) -> Params:
+def _live(actors: LearnerState, allocator: LearnerState) -> Params:
     return {"actors": actors.params, "allocator": allocator.params}
 
 
@@ -373,6 +373,6 @@ def _changed(state: TrainState) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def compile_chunk(trainer: Trainer, iterations: int) -> Callable[[TrainState], tuple[TrainState, Figures]]:
+def compile_chunk(trainer: Trainer, iterations: int) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
     """`Trainer.chunk` for a number of iterations, compiled before it is called."""
     return trainer.chunk.lower(trainer, trainer.state_like(), iterations).compile()

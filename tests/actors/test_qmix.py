@@ -301,6 +301,6 @@ def test_the_loss_is_the_mean_square_of_errors_that_count(learned):
         target=jnp.asarray([[1.0, 8.0, 50.0], [9.0, 4.0, 50.0]]),
         counts=jnp.asarray([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]),
     )
-    loss, figures = qmix_loss(params, networks, batch, sight, chosen)
+    loss, metrics = qmix_loss(params, networks, batch, sight, chosen)
     assert float(loss) == pytest.approx((2**2 + 3**2 + 0) / 3)
-    assert float(figures["actor_value"]) == pytest.approx((3 + 5 + 4) / 3)
+    assert float(metrics["actor_value"]) == pytest.approx((3 + 5 + 4) / 3)

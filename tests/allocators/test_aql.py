@@ -69,7 +69,7 @@ def test_the_best_allocation_is_found():
                 reward=payoff[drawn],
                 next_state=None,
                 terminated=jnp.ones(BATCH, bool),
-                born=jnp.zeros(BATCH, jnp.int32),
+                made_at=jnp.zeros(BATCH, jnp.int32),
             )
             batch = allocator_batch(
                 params,
@@ -82,14 +82,14 @@ def test_the_best_allocation_is_found():
                 reward_scale=1.0,
                 candidates=CandidateCounts(8, 8),
             )
-            gradients, figures = jax.grad(aql_loss, has_aux=True)(params, NETWORKS, batch, 0.05)
+            gradients, metrics = jax.grad(aql_loss, has_aux=True)(params, NETWORKS, batch, 0.05)
             updates, state = optimiser.update(gradients, state)
-            return (optax.apply_updates(params, updates), state), figures
+            return (optax.apply_updates(params, updates), state), metrics
 
         return jax.lax.scan(step, (params, state), jax.random.split(key, 1000))
 
-    (params, _), figures = train(params, optimiser.init(params), jax.random.key(5))
-    assert float(figures["critic_loss"][-50:].mean()) < 0.1
+    (params, _), metrics = train(params, optimiser.init(params), jax.random.key(5))
+    assert float(metrics["critic_loss"][-50:].mean()) < 0.1
     encoded = NETWORKS.encode(params, batch_of(view), nobody)
     chosen, _ = choose(NETWORKS, params, jax.random.key(6), encoded, batch_of(view), CandidateCounts(8, 8))
     earned = np.asarray(payoff)[np.asarray(chosen) @ [9, 3, 1]]
@@ -212,7 +212,7 @@ def test_decisions_are_chained_up_by_hand():
         reward=jnp.asarray([[1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0], [100.0, 200.0, 300.0, 400.0]]),
         next_state=jnp.asarray([[1, 11, 21, 31], [2, 12, 30, 32], [3, 13, 22, 33]]),
         terminated=jnp.zeros((3, 4), bool).at[1, 1].set(True),
-        born=jnp.asarray([[1, 1, 1, 9], [2, 2, 2, 2], [3, 3, 3, 3]]),
+        made_at=jnp.asarray([[1, 1, 1, 9], [2, 2, 2, 2], [3, 3, 3, 3]]),
     )
     joined, in_force, discount = chain_up(chain, 0.5)
     assert joined.state.tolist() == [0, 10, 20, 30]

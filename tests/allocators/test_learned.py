@@ -80,7 +80,7 @@ def test_rewards_are_those_of_a_step():
         reward=jnp.full(4, 3.0),
         next_state=view,
         terminated=jnp.ones(4, bool),
-        born=jnp.zeros(4, int),
+        made_at=jnp.zeros(4, int),
     )
 
     def loss(period, times):

@@ -37,8 +37,8 @@ def train(method, options=SMALL):
     before = success(trainer, state)
     chunk = compile_chunk(trainer, 160)
     for _ in range(4):
-        state, figures = chunk(state)
-    return before, success(trainer, state), figures
+        state, metrics = chunk(state)
+    return before, success(trainer, state), metrics
 
 
 def mixed_by(mixer):
@@ -57,10 +57,10 @@ def mixed_by(mixer):
     ],
 )
 def test_methods_learn_to_open_the_doors(method, options):
-    before, after, figures = train(method, options)
+    before, after, metrics = train(method, options)
     assert before < 0.5
     assert after > 0.97
-    assert ("imagined_loss" in figures) == (method == "copa")
+    assert ("imagined_loss" in metrics) == (method == "copa")
 
 
 def test_random_allocation_learns_as_far_as_it_can():

@@ -55,9 +55,9 @@ def test_starcraft_can_be_trained_on(method):
     """Traced, not run: shapes and dtypes fit all the way."""
     trainer = Trainer(alma.make("starcraft"), preset("tiny", "starcraft"), method)
     state = jax.eval_shape(trainer.init, jax.random.key(0))
-    after, figures = jax.eval_shape(lambda state: trainer.chunk(state, 2), state)
+    after, metrics = jax.eval_shape(lambda state: trainer.chunk(state, 2), state)
     assert jax.tree.structure(after) == jax.tree.structure(state)
-    assert "imagined_loss" in figures
+    assert "imagined_loss" in metrics
 
 
 @pytest.mark.parametrize(
