@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from alma.reproduce.metrics import FIGURES
+from alma.reproduce.figures import FIGURES
 from helpers.doors import SMALL, Doors
 
 from alma.task import registry
