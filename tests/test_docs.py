@@ -6,9 +6,9 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from alma.reproduce.figures import FIGURES
 from helpers.doors import SMALL, Doors
 
+from alma.reproduce.figures import FIGURES
 from alma.task import registry
 from alma.training.presets import preset
 from alma.training.trainer import Trainer

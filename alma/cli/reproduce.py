@@ -26,7 +26,7 @@ class Reproduce:
 
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE")]
     """`save-the-city`, `starcraft`, `save-the-city-minutes`, `starcraft-minutes`, `spread`, `spread-each`,
-    `spread-minutes`, `transplant`, `transplant-save-the-city`, `robustness`, `ablations`, or `all`."""
+    `spread-minutes`, `transplant`, `transplant-save-the-city`, `robustness`, `architecture`, `ablations`, or `all`."""
     preset: Literal["fast", "faithful", "paper", "tiny"] = "fast"
     """What runs are trained with."""
     seeds: str | None = None

@@ -40,9 +40,16 @@ class Arm:
     """Options that differ from the preset, by their path: `allocator.period`."""
     seeds: int | None = None
     """At most so many of the seeds."""
+    preset: str | None = None
+    """The preset it takes where others of the figure take `fast`."""
+
+    def preset_for(self, preset_name: str) -> str:
+        """The preset of its runs, where the figure is asked for with a preset."""
+        return self.preset if self.preset and preset_name == "fast" else preset_name
 
     def config(self, preset_name: str, seed: int, steps: int | None = None) -> RunConfig:
         """The run with a seed; `steps` instead of the preset's."""
+        preset_name = self.preset_for(preset_name)
         options = with_overrides(preset(preset_name, self.setting.task), self.changes)
         if steps is not None:
             options = replace(options, steps=steps)
@@ -51,6 +58,7 @@ class Arm:
     def run_name(self, preset_name: str, seed: int) -> str:
         """Of the run's folder; figures that need the same run find it there."""
         changes = [f"{path}={plain(value)}" for path, value in self.changes.items()]
+        preset_name = self.preset_for(preset_name)
         return "_".join([self.setting.name, self.method.replace(":", "-"), *changes, preset_name, str(seed)])
 
 
@@ -107,7 +115,7 @@ class Figure:
     def arms(self) -> tuple[Arm, ...]:
         """Everything that has to be trained, each once."""
         allocators = [case.allocator for case in self.cases if isinstance(case.allocator, Arm)]
-        needed = {arm.run_name("", 0): arm for arm in [case.arm for case in self.cases] + allocators}
+        needed = {arm.run_name("fast", 0): arm for arm in [case.arm for case in self.cases] + allocators}
         return tuple(needed.values())
 
     def misfit(self, preset_name: str, steps: int | None) -> str:
@@ -229,6 +237,28 @@ def transplants(setting: Setting, *heuristics: str) -> tuple[Case, ...]:
     )
 
 
+def faithful(setting: Setting, *methods: str, seeds: int) -> tuple[Arm, ...]:
+    """Runs with the paper's networks, mixer and losses."""
+    return arms_of(setting, *methods, seeds=seeds, preset="faithful")
+
+
+_ATTENTION = {"actors.networks.trunk": "attention"}
+_ARCHITECTURE = {
+    "SaveTheCity, preset faithful": (
+        *faithful(SAVE_THE_CITY, "alma", seeds=3),
+        *faithful(SAVE_THE_CITY, "heuristic", "flat", "alma-no-mask", "copa", seeds=2),
+    ),
+    # Whether pooling favours who sees one building only: the others with attention, and everything else as in `fast`.
+    "SaveTheCity, preset fast with attention": (
+        *arms_of(SAVE_THE_CITY, "alma", seeds=2),
+        *arms_of(SAVE_THE_CITY, "flat", "alma-no-mask", "copa", seeds=2, changes=_ATTENTION),
+        Arm(SAVE_THE_CITY, "flat", "flat, QMIX", {**_ATTENTION, "actors.networks.mixer": "qmix"}, seeds=2),
+    ),
+    "S&Z disadvantage, preset faithful": faithful(SZ_DISADVANTAGE, "alma", "flat", seeds=2),
+}
+"""The runs of each panel."""
+
+
 DEPARTURES: Mapping[str, Mapping[str, Any]] = {
     "fast": {},
     "attention instead of pooling": {"actors.networks.trunk": "attention"},
@@ -342,6 +372,14 @@ FIGURES = {
             sweep_of("N_t", "allocator.period", PERIODS) + sweep_of("lambda_AQL", "allocator.entropy", ENTROPIES),
             seeds=2,
             logarithmic=True,
+        ),
+        Figure(
+            "architecture",
+            "The paper's own networks",
+            "curves",
+            tuple(Case(panel, arm.label, arm) for panel, arms in _ARCHITECTURE.items() for arm in arms),
+            seeds=3,
+            presets=("fast", "tiny"),
         ),
         Figure(
             "ablations",

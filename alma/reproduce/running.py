@@ -24,10 +24,12 @@ from alma.runs.sinks import read_lines
 MINUTES_PER_MILLION = {
     ("save-the-city", "fast"): 1.7,
     ("starcraft", "fast"): 7.5,
+    ("save-the-city", "faithful"): 20.0,
+    ("starcraft", "faithful"): 60.0,
     ("save-the-city", "paper"): 180.0,
     ("starcraft", "paper"): 750.0,
 }
-"""Of training with ALMA, on 2 cores with nothing else to do. `paper` on starcraft is a guess."""
+"""Of training with ALMA, on 2 cores with nothing else to do. `paper` and `faithful` on starcraft are guesses."""
 RELATIVE_COST = {"alma": 1.0, "alma-no-mask": 1.4, "copa": 2.0, "flat": 0.7, "heuristic": 0.5, "random": 0.5}
 """What a run costs in comparison with ALMA."""
 OVERHEAD_MINUTES = 1.5

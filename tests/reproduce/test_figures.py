@@ -37,6 +37,21 @@ def test_figures_share_the_runs_that_they_have_in_common():
     assert FIGURES["save-the-city"].seeds == FIGURES["transplant-save-the-city"].seeds
 
 
+def test_runs_with_the_papers_networks_are_told_from_those_with_ours():
+    """They have a preset of their own, but a first look at the figure takes that for first looks."""
+    arms = {arm.run_name("fast", 0): arm.config("fast", 0) for arm in FIGURES["architecture"].arms}
+    faithful = {name: config for name, config in arms.items() if config.preset == "faithful"}
+    assert set(faithful) == {name for name in arms if "_faithful_" in name}
+    assert {config.method for config in faithful.values()} == {"alma", "heuristic", "flat", "alma-no-mask", "copa"}
+    others = [config.options.actors.networks for name, config in arms.items() if name not in faithful]
+    assert {(looks.trunk, looks.mixer) for looks in others} == {
+        ("pooling", "sum"),
+        ("attention", "sum"),
+        ("attention", "qmix"),
+    }
+    assert {arm.config("tiny", 0).preset for arm in FIGURES["architecture"].arms} == {"tiny"}
+
+
 @pytest.mark.parametrize("name", ["save-the-city", "starcraft"])
 def test_over_minutes_only_steps_differ_and_of_what_learns_no_allocator(name):
     usual = {(arm.setting.name, arm.method): arm for arm in FIGURES[name].arms}

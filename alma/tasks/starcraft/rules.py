@@ -36,8 +36,8 @@ class Rules:
     spread: float | tuple[float, float] = 1.0
     """1: armies come from all sides; 0: all from one. A pair: drawn between the two, for every army."""
     one_spread: float | None = None
-    """The spread of the second army alone, where it is not to be that of the others. Whatever the spread of the first
-    army, it stays where it is: places are counted from there."""
+    """The spread of the last army alone, where it is not to be that of the others. Places are counted from the first
+    army, whose own spread has no effect."""
     fighters: int | tuple[int, int] | None = None
     """Units with a weapon on our side: a number, or the fewest and the most. By default 3 to 8 (`mmm`: 3 to 6)."""
     medivacs: int | tuple[int, int] = (0, 2)
