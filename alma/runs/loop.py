@@ -18,7 +18,7 @@ from alma.learning.learner import Metrics
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
 from alma.runs import runtime
-from alma.runs.config import RunConfig, to_json
+from alma.runs.config import RunConfig, check_unedited, learning_config, to_json
 from alma.runs.folder import RunFolder, write_json
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import Display, Progress
@@ -90,11 +90,14 @@ class Run:
         return state, compiled
 
     def _begin(self) -> TrainState:
+        self.folder.check_resumable()
+        self.folder.checkpoints.mkdir(exist_ok=True)
         self.folder.tidy()
         loaded = self.folder.load(self.trainer.state_like(), self.display.say)
         if loaded is None:
             return self.trainer.init(jax.random.key(self.config.seed))
         state, notes = loaded
+        check_unedited(self.config, notes["config"], self.folder.config)
         self.seconds, self.evaluations = notes["seconds"], notes["evaluations"]
         self.metrics = MetricAccumulator(**notes["metrics"])
         self.display.say(f"going on at step {int(state.env_steps):,}")
@@ -138,7 +141,12 @@ class Run:
 
     def _save(self, state: TrainState) -> None:
         policy = Policy(self.config, self.trainer.learned(state))
-        notes = {"seconds": self.seconds, "evaluations": self.evaluations, "metrics": vars(self.metrics)}
+        notes = {
+            "config": learning_config(self.config),
+            "seconds": self.seconds,
+            "evaluations": self.evaluations,
+            "metrics": vars(self.metrics),
+        }
         self.folder.save(state, policy, notes)
 
     def _shown(self, step: int) -> dict[str, float]:

@@ -268,6 +268,11 @@ def load(path: str | Path) -> Policy:
     expected = {name: (leaf.shape, leaf.dtype) for name, leaf in named_leaves(like)}
     if expected != {name: (leaf.shape, leaf.dtype) for name, leaf in tensors.items()}:
         raise ValueError(f"{file} does not fit its own configuration: it was written by another version of alma")
+    ruined = [name for name, leaf in tensors.items() if not np.all(np.isfinite(leaf))]
+    if ruined:
+        raise ValueError(
+            f"{file} cannot be played: {len(ruined)} of its arrays hold NaN or infinity, such as {ruined[0]}"
+        )
     return Policy(config, jax.tree.unflatten(jax.tree.structure(like), [tensors[name] for name in expected]))
 
 
