@@ -16,7 +16,7 @@ from alma.runs.checkpoint import load_tree
 from alma.runs.config import RunConfig, from_json, to_json
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, TrainingFailed, extend
-from alma.runs.policy import WEIGHTS, load
+from alma.runs.policy import WEIGHTS, Policy, load
 from alma.runs.signals import Interrupted
 from alma.runs.sinks import read_lines
 from alma.training.options import ReportOptions
