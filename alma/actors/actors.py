@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,8 @@ class Actors:
     period: int
     """N_t: steps between decisions, at the most."""
 
+    is_coached: ClassVar[bool] = False
+
     @cached_property
     def networks(self) -> ActorNetworks:
         return make_networks(self.spec, self.options, self.scope)
@@ -54,10 +56,6 @@ class Actors:
     @property
     def knows_subtasks(self) -> bool:
         return self.scope.knows_subtasks
-
-    @property
-    def is_coached(self) -> bool:
-        return False
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
         return begin_learner(self.networks.init(key, view, allocation), self.options)

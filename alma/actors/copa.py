@@ -6,7 +6,7 @@ network must be able to recognise a strategy by the actions taken, and strategie
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -69,9 +69,7 @@ class CoachedNetworks(ActorNetworks):
 class CoachedActors(Actors):
     """Actors with a coach."""
 
-    @property
-    def is_coached(self) -> bool:
-        return True
+    is_coached: ClassVar[bool] = True
 
     @cached_property
     def networks(self) -> CoachedNetworks:

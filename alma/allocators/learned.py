@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,11 @@ class LearnedAllocator:
     spec: TaskSpec
     options: AllocatorOptions
 
+    allocates: ClassVar[bool] = True
+    needs_state: ClassVar[bool] = False
+    has_critic: ClassVar[bool] = True
+    learns: ClassVar[bool] = True
+
     @cached_property
     def networks(self) -> AllocatorNetworks:
         options = self.options.networks
@@ -39,22 +44,6 @@ class LearnedAllocator:
         if options.kind == "pointer":
             return PointerAllocator(head, options.width, options.heads, features, options.relations)
         return PairAllocator(head, options.width, options.choice_width, self.spec.things_per_subtask, features)
-
-    @property
-    def allocates(self) -> bool:
-        return True
-
-    @property
-    def needs_state(self) -> bool:
-        return False
-
-    @property
-    def has_critic(self) -> bool:
-        return True
-
-    @property
-    def learns(self) -> bool:
-        return True
 
     @property
     def candidates(self) -> CandidateCounts:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -102,13 +102,8 @@ class RuleAllocator:
     needs_state: bool = False
     """Whether the rule looks at the task's state, which networks never do."""
 
-    @property
-    def learns(self) -> bool:
-        return False
-
-    @property
-    def has_critic(self) -> bool:
-        return False
+    learns: ClassVar[bool] = False
+    has_critic: ClassVar[bool] = False
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
         return LearnerState({}, {}, optimiser=(), copied=jnp.int32(0))  # nothing to learn

@@ -1,6 +1,7 @@
 """The best allocation that a critic knows of, looked for with patience: it tells what proposals lose."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -26,17 +27,9 @@ class SearchAllocator:
     learned: LearnedAllocator
     all_at_most: int = ALL_AT_MOST
 
-    @property
-    def allocates(self) -> bool:
-        return True
-
-    @property
-    def needs_state(self) -> bool:
-        return False
-
-    @property
-    def has_critic(self) -> bool:
-        return True
+    allocates: ClassVar[bool] = True
+    needs_state: ClassVar[bool] = False
+    has_critic: ClassVar[bool] = True
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         networks = self.learned.networks

@@ -1,7 +1,7 @@
 """A team: actors and an allocator that play together, whatever they are made of."""
 
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from jaxtyping import PRNGKeyArray
 
@@ -87,13 +87,8 @@ class ScriptedActors:
 
     script: Script
 
-    @property
-    def knows_subtasks(self) -> bool:
-        return True
-
-    @property
-    def is_coached(self) -> bool:
-        return False
+    knows_subtasks: ClassVar[bool] = True
+    is_coached: ClassVar[bool] = False
 
     def greedy(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Actions:
         return self.script(params, key, situation)
