@@ -18,7 +18,7 @@ from alma.actors.networks import ActorNetworks, make_networks, make_trunk
 from alma.actors.qmix import ActorBatch
 from alma.actors.scope import Labelled, Sight
 from alma.learning.learner import Metrics, Params
-from alma.nn.masks import look_at
+from alma.nn.masks import select_features
 from alma.task.view import NOBODY, View
 
 ENTROPY_SHARE = 0.1
@@ -45,7 +45,7 @@ class CoachedNetworks(ActorNetworks):
 
     def oversee(self, key: PRNGKeyArray, view: View) -> Sight:
         """What the coach sees: everything, labelled. Nobody is allocated."""
-        seen = look_at(self.features, view)
+        seen = select_features(self.features, view)
         nobody = jnp.full(view.visible.shape[:-1], NOBODY)
         return self.labels.look(key, seen, nobody)
 

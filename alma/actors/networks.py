@@ -12,7 +12,7 @@ from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.actors.scope import Scope, Sight
 from alma.actors.utility import Utility
 from alma.nn.attention import Attention, Pooling
-from alma.nn.masks import look_at
+from alma.nn.masks import select_features
 from alma.nn.popart import Head, make_head
 from alma.play.situation import Strategy
 from alma.task.spec import TaskSpec
@@ -44,7 +44,7 @@ class ActorNetworks:
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
         """What networks are given of a situation."""
-        return self.scope.look(key, look_at(self.features, view), allocation)
+        return self.scope.look(key, select_features(self.features, view), allocation)
 
     def advise(self, params: Params, key: PRNGKeyArray, view: View) -> Strategy:
         """What a coach says at a decision point; actors without one are told nothing."""

@@ -12,7 +12,7 @@ from alma.allocators.critic import AttentionCritic
 from alma.allocators.pairs import PairCritic, PairEncoder, PairProposal
 from alma.allocators.pointer import PointerProposal
 from alma.allocators.proposal import Choices, allowed_subtasks, log_probability, propose
-from alma.nn.masks import look_at
+from alma.nn.masks import select_features
 from alma.nn.popart import Head
 from alma.task.view import View
 
@@ -90,7 +90,7 @@ class PairAllocator(AllocatorNetworks):
 
     def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params:
         encoder_key, proposal_key, critic_key = jax.random.split(key, 3)
-        seen = look_at(self.features, view)
+        seen = select_features(self.features, view)
         encoder = self.encoder.init(encoder_key, seen, previous)
         codes, subtasks = self.encoder.apply(encoder, seen, previous)
         return {
@@ -101,7 +101,7 @@ class PairAllocator(AllocatorNetworks):
         }
 
     def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> PairState:
-        codes, subtasks = self.encoder.apply(params["encoder"], look_at(self.features, view), previous)
+        codes, subtasks = self.encoder.apply(params["encoder"], select_features(self.features, view), previous)
         return PairState(codes, subtasks, allowed_subtasks(view, previous.shape[-1]), view.active)
 
     def choices(self, params: Params, encoded: PairState) -> Choices:
@@ -140,7 +140,7 @@ class PointerAllocator(AllocatorNetworks):
 
     def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params:
         proposal_key, critic_key = jax.random.split(key)
-        seen = look_at(self.features, view)
+        seen = select_features(self.features, view)
         return {
             "proposal": self.proposal.init(proposal_key, seen, previous),
             "critic": self.critic.init(critic_key, seen, previous[..., None, :]),
@@ -148,7 +148,7 @@ class PointerAllocator(AllocatorNetworks):
         }
 
     def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> PointerState:
-        return PointerState(look_at(self.features, view), previous)
+        return PointerState(select_features(self.features, view), previous)
 
     def choices(self, params: Params, encoded: PointerState) -> Choices:
         return self.proposal.apply(params["proposal"], encoded.view, encoded.previous)
