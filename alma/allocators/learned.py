@@ -17,7 +17,7 @@ from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
 from alma.learning.learner import Clock, LearnerState, Metrics, Params, begin_learner, learn
 from alma.nn.popart import make_head
-from alma.play.decisions import only_where
+from alma.play.decisions import apply_where
 from alma.play.situation import Candidates, Situation
 from alma.task.choice import choose_uniformly
 from alma.task.spec import TaskSpec
@@ -83,7 +83,7 @@ class LearnedAllocator:
             )
             return best, drawn[:, 0]
 
-        best, first = only_where(due, fresh, (view, previous), (previous, previous))
+        best, first = apply_where(due, fresh, (view, previous), (previous, previous))
         takes_first = jax.random.uniform(proposal_key, due.shape) < explore.proposal
         chosen = jnp.where(takes_first[:, None], first, best)
         chosen = wander(wander_key, chosen, view, explore.subtask)

@@ -46,8 +46,7 @@ STEPS_PER_END = 8
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Steps:
-    """The actors' replay buffer: a ring of the last T steps of N environments, and a ring of final states of episodes.
-    """
+    """The actors' replay buffer: a ring of the last T steps of N environments, and one of final states of episodes."""
 
     rows: Step
     """T x N steps, time first."""
@@ -134,8 +133,7 @@ def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int, bef
 
 
 def unfold(windows: Tree, length: int) -> Tree:
-    """All sub-windows of `length` steps within longer windows, stacked along the batch axis: `length` x (starts * B).
-    """
+    """All sub-windows of `length` steps of longer windows, stacked along the batch axis: `length` x (starts * B)."""
 
     def slide(leaf: Array) -> Array:
         starts = leaf.shape[0] - length + 1
@@ -165,8 +163,7 @@ class Decision:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Decisions:
-    """The allocator's replay buffer: a ring of decisions for each of N environments, which decide at different times.
-    """
+    """The allocator's replay buffer: one ring of decisions per environment, since they decide at different times."""
 
     rows: Decision
     """N x K decisions."""

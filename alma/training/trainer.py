@@ -18,7 +18,7 @@ from alma.allocators.allocator import Exploration, TrainingAllocator
 from alma.learning import replay
 from alma.learning.learner import Clock, LearnerState, Metrics, Params, follow
 from alma.nn.trees import select, zeros_like
-from alma.play.decisions import InForce, acted, forget, nothing_in_force, only_where, renew
+from alma.play.decisions import InForce, apply_where, nothing_in_force, record_actions, renew, reset_where_done
 from alma.play.environments import Environments, advance, start
 from alma.play.episodes import situations_of
 from alma.play.situation import Strategy
@@ -191,7 +191,7 @@ class Trainer:
             exploration = Exploration(explore.proposal(state.env_steps), explore.subtask(state.env_steps))
             allocation = self.allocator.allocate(state.allocator.params, allocation_key, situations, due, exploration)
             advise = partial(self._advise_some, state.actors.params, coach_key)
-            return allocation, only_where(due, advise, view, in_force.strategy)
+            return allocation, apply_where(due, advise, view, in_force.strategy)
 
         in_force, due = renew(state.rollout.in_force, view, self.period, decide)
         decisions, rollout = self._note_decisions(state, in_force, due)
@@ -219,7 +219,7 @@ class Trainer:
         decisions, decision = self._note_outcome(decisions, rollout, environments, outcome)
         rollout = Rollout(
             environments=environments,
-            in_force=forget(acted(in_force, actions), done, self.period),
+            in_force=reset_where_done(record_actions(in_force, actions), done, self.period),
             explored=explored & ~done[:, None],
             decision=decision,
             deciding=rollout.deciding & ~done,
