@@ -1,4 +1,4 @@
-"""The networks of an allocator: a state is encoded once, then allocations are proposed and scored."""
+"""The networks of an allocator: a state is encoded once, then allocations are proposed and valued."""
 
 import abc
 from dataclasses import dataclass
@@ -21,43 +21,45 @@ Params = Any
 
 @dataclass(frozen=True)
 class AllocatorNetworks(abc.ABC):
-    """A proposal, and a critic whose head makes values of its outputs."""
+    """A proposal network, a critic, and the head that turns the critic's raw outputs into values."""
 
     head: Head
 
     @abc.abstractmethod
-    def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params: ...
+    def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params:
+        """Initial parameters."""
 
     @abc.abstractmethod
     def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> Any:
-        """Everything that is the same for all allocations and for both networks."""
+        """The encoding of a state: everything that does not depend on an allocation and that both networks use."""
 
     @abc.abstractmethod
     def choices(self, params: Params, encoded: Any) -> Choices:
-        """The state as the proposal sees it."""
+        """The encoding of a state that the proposal network draws from."""
 
     @abc.abstractmethod
     def raw_values(self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P"]:
-        """The critic's outputs; the head makes values of them, in the same order."""
+        """The critic's raw outputs. The head, which is monotonic, turns them into values."""
 
     def values(self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P"]:
+        """The critic's values of allocations."""
         return self.head.value(params["head"], self.raw_values(params, encoded, allocations))
 
     def proposals(self, params: Params, key: PRNGKeyArray, encoded: Any, count: int) -> Int[Array, "*b P A"]:
-        """Draw allocations."""
+        """Draw `count` allocations from the proposal network."""
         draw = jax.vmap(propose, in_axes=(0, None), out_axes=-2)
         return draw(jax.random.split(key, count), self.choices(params, encoded))
 
     def log_probabilities(
         self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]
     ) -> tuple[Float[Array, "*b P"], Float[Array, "*b P"]]:
-        """How probable the proposal finds allocations, and its entropy along the way to each, summed over agents."""
+        """Log-probabilities of allocations under the proposal network, and its entropy along the prefixes of each."""
         of_one = partial(log_probability, self.choices(params, encoded))
         return jax.vmap(of_one, in_axes=-2, out_axes=-1)(allocations)
 
 
 class PairState(NamedTuple):
-    """A state as codes of (agent, subtask) pairs."""
+    """A state encoded as embeddings of (agent, subtask) pairs and of subtasks."""
 
     codes: Float[Array, "*b A M H"]
     subtasks: Float[Array, "*b M H2"]
@@ -67,14 +69,16 @@ class PairState(NamedTuple):
 
 @dataclass(frozen=True)
 class PairAllocator(AllocatorNetworks):
-    """Ours: one encoder of (agent, subtask) pairs, which the critic trains and the proposal looks at."""
+    """Our networks: an encoder of (agent, subtask) pairs, trained by the critic's loss and shared with the proposal."""
 
     width: int
+    """Width of the encoder."""
     choice_width: int
+    """Width of the layers that are computed for every allocation."""
     things: int
-    """The most non-agent entities of a subtask."""
+    """The most non-agent entities of any one subtask."""
     features: tuple[int, ...]
-    """Of entities, that are looked at."""
+    """Indices of the entity features that the networks see."""
 
     @property
     def encoder(self) -> Any:
@@ -113,7 +117,7 @@ class PairAllocator(AllocatorNetworks):
 
 
 class PointerState(NamedTuple):
-    """A state as it is: the paper's networks share nothing."""
+    """The inputs as they are: the paper's two networks share no encoder."""
 
     view: View
     previous: Int[Array, "*b A"]
@@ -121,12 +125,12 @@ class PointerState(NamedTuple):
 
 @dataclass(frozen=True)
 class PointerAllocator(AllocatorNetworks):
-    """The paper's: a pointer network, and a critic that attends to all entities."""
+    """The paper's networks: a pointer network as proposal, and a critic that attends to all entities."""
 
     width: int
     heads: int
     features: tuple[int, ...]
-    """Of entities, that are looked at."""
+    """Indices of the entity features that the networks see."""
     use_relations: bool = False
     """Whether both networks see relations between agents and entities."""
 
