@@ -1,4 +1,4 @@
-"""Every test runs with the array shapes and dtypes of all signatures checked."""
+"""Checks the array shapes and dtypes of all signatures of the package while tests run."""
 
 import gc
 import os
@@ -15,9 +15,9 @@ install_import_hook("alma", "helpers.shapes.check")
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
-    """Programs that were compiled for one file of tests are of no use to the next.
+    """Drop compiled programs after each test file: the next one does not need them.
 
-    Each takes dozens of memory maps, of which Linux gives a process 65,530: beyond that the compiler aborts.
+    Each takes dozens of memory maps, of which Linux gives a process 65,530; beyond that the compiler aborts.
     """
     import jax
 

@@ -30,7 +30,7 @@ from alma.cli import main as cli
         (["train", "save-the-city", "--method", "heuristic:magic"], "no heuristic 'magic'"),
         (["train", "save-the-city", "--seeds", "3..1"], "write seeds as"),
         (["train", "save-the-city", "--seed", "-1"], "a seed must lie between"),
-        (["train", "--resume", "nowhere"], "is no run folder"),
+        (["train", "--resume", "nowhere"], "is not a run folder"),
         (["evaluate", "nowhere"], "no such file"),
         (["watch", "nowhere"], "no such file"),
         (["watch", "nowhere", "--out", "replay.pdf"], "its ending must be one of .html, .gif, .mp4, .png"),

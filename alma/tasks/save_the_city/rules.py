@@ -1,4 +1,4 @@
-"""Every constant of SaveTheCity, in one frozen dataclass."""
+"""The rules of SaveTheCity: all constants, in one frozen dataclass."""
 
 import dataclasses
 import math
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class AgentType(IntEnum):
-    """Who walks the city."""
+    """The types of agents."""
 
     FIREFIGHTER = 0
     BUILDER = 1
@@ -15,7 +15,7 @@ class AgentType(IntEnum):
 
 
 class BuildingType(IntEnum):
-    """How a building takes fire."""
+    """The types of buildings, which differ in how fast and how often they burn."""
 
     FAST = 0
     """Burns fast, catches fire seldom."""
@@ -24,7 +24,7 @@ class BuildingType(IntEnum):
 
 
 class Action(IntEnum):
-    """What an agent can do. `FAR` moves go two cells; they and `FREEZE` are for generalists."""
+    """The actions of agents. `FAR` moves go two cells; they and `FREEZE` are only available to generalists."""
 
     STAY = 0
     NORTH = 1
@@ -41,61 +41,68 @@ class Action(IntEnum):
 
 
 ABSENT = -1
-"""The type of an agent or building slot that this episode does not use."""
+"""The type of agent and building slots that are not used in an episode."""
 
 SITE_SPACING = 3
-"""Sites lie so far apart that a cell is next to one building at most; the rules rely on it."""
+"""Distance between building sites in cells. The rules rely on a cell being adjacent to at most one building."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a game of SaveTheCity. Pairs of a number per type follow the order of the type's enum."""
+    """The rules of a game of SaveTheCity. Options with one number per type follow the order of the type's enum."""
 
     agents: int | tuple[int, int] = (2, 5)
-    """Team size: a number, or the smallest and the largest. There is one building more than agents."""
+    """Team size: a number, or a pair (smallest, largest). There is one building more than agents."""
     grid_size: int = 16
     """Cells along one side of the map; even."""
     max_steps: int = 150
     """The time limit; reaching it truncates the episode."""
 
     low_health: tuple[float, float] = (0.25, 0.4)
-    """A building starts with health from this range or, with equal chance, from `high_health`."""
+    """The initial health of a building is drawn from this range or, with equal probability, from `high_health`."""
     high_health: tuple[float, float] = (0.6, 0.75)
     start_on_fire: float = 0.4
-    """Chance of a building to burn at the start."""
+    """Probability that a building burns at the start."""
     burn_rate: tuple[float, float] = (1.0, 0.5)
-    """How fast fire eats a fast and a slow building."""
+    """Factors of the damage of fires, for fast and slow buildings."""
     fast_interval: tuple[int, int] = (60, 80)
-    """A fast building catches fire once in so many steps (smallest, largest)."""
+    """Range (shortest, longest) of the steps between two fires of a fast building."""
     slow_interval: tuple[int, int] = (10, 30)
+    """Range (shortest, longest) of the steps between two fires of a slow building."""
 
     fire_growth: float = 1.1
-    """A fire nobody fights grows by this factor each step, up to strength 1."""
+    """A fire that nobody fights grows by this factor per step, up to strength 1."""
     fire_damage: float = 0.035
-    """Health that a fire of strength 1 takes in a step, at burn rate 1."""
+    """Health that a fire of strength 1 destroys per step, at burn rate 1."""
     fight_power: float = 0.25
-    """Strength that an agent of speed 1 takes from a fire in a step."""
+    """How much an agent of speed 1 reduces the strength of a fire per step."""
     fight_speed: tuple[float, float, float] = (1.0, 0.05, 0.0)
+    """Speed of each agent type at fighting fires."""
     build_power: float = 0.125
-    """Health that an agent of speed 1 gives to a building in a step."""
+    """Health that an agent of speed 1 adds to a building per step."""
     build_speed: tuple[float, float, float] = (0.05, 1.0, 0.0)
+    """Speed of each agent type at building."""
     help_speed: float = 0.45
-    """Speed that a generalist adds, once, to a builder that fights or a firefighter that builds beside it."""
+    """Speed that generalists add, once per building, when working with a builder that fights or a firefighter that
+    builds."""
 
     health_reward: float = 10.0
+    """Reward per unit of health that a building gains."""
     extinguish_reward: float = 0.5
+    """Reward for an extinguished fire."""
     burn_down_reward: float = -20.0
+    """Reward for a building that burns down."""
     complete_reward: float = 1.0
-    """For a completed building, in the global reward."""
+    """Global reward for a completed building."""
     complete_subtask_reward: float = 20.0
-    """For a completed building, in its own reward."""
+    """Subtask reward for a completed building."""
     solve_reward: float = 20.0
-    """For a city with every building complete, in the global reward."""
+    """Global reward when all buildings are complete."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, list):  # as JSON and the command line give them
+            if isinstance(value, list):  # JSON and the command line turn tuples into lists
                 object.__setattr__(self, field.name, tuple(value))
         self._check_kinds()
         self._check_sizes()
@@ -116,16 +123,16 @@ class Rules:
 
     @property
     def site_coordinates(self) -> tuple[int, ...]:
-        """Where sites lie, along either axis: every site has all four neighbours on the map."""
+        """The coordinates of sites along either axis; all four neighbours of a site are on the map."""
         return tuple(range(1, self.grid_size - 1, SITE_SPACING))
 
     @property
     def reward_scale(self) -> float:
-        """Brings the best episode of the largest team to about 20: 5 per building for its health."""
+        """Scales rewards so that the best return of the largest team is about 20: 5 per building for its health."""
         return 20 / (self.max_buildings * (5 + self.complete_reward) + self.solve_reward)
 
     def _check_kinds(self) -> None:
-        """Every rule but the team size is a finite number, or as many of them as its default has."""
+        """Every rule except the team size must be a finite number, or as many of them as its default has."""
         for field in dataclasses.fields(self)[1:]:
             value, default = getattr(self, field.name), field.default
             numbers = value if isinstance(value, tuple) else (value,)

@@ -1,4 +1,4 @@
-"""Every constant of the base defence, in one frozen dataclass."""
+"""The rules of the base defence: all constants, in one frozen dataclass."""
 
 import itertools
 import math
@@ -14,6 +14,7 @@ POOLS = {"sz": ("stalker", "zealot"), "mmm": ("marine", "marauder", "medivac")}
 """Unit pools of the paper."""
 
 LOOPS_PER_STEP = 8
+"""Game loops per environment step."""
 
 MAX_REWARD = {
     ("sz", "symmetric"): 1550.0,
@@ -21,12 +22,12 @@ MAX_REWARD = {
     ("mmm", "symmetric"): 930.0,
     ("mmm", "disadvantage"): 985.0,
 }
-"""What the paper's experiments scaled rewards by."""
+"""Maximum returns that the paper's experiments scaled rewards by."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a game of base defence. Lengths are in cells, times in agent steps of half a second."""
+    """The rules of a game of base defence. Lengths are in cells, times in environment steps of half a second."""
 
     units: str = "sz"
     """Unit pool: `sz` (Stalkers and Zealots), `mmm` (Marines, Marauders and Medivacs), or types joined by `+`, as in
@@ -34,45 +35,47 @@ class Rules:
     balance: Literal["symmetric", "disadvantage"] = "symmetric"
     """Whether the enemy has the same units, or one more."""
     spread: float | tuple[float, float] = 1.0
-    """1: armies come from all sides; 0: all from one. A pair: drawn between the two, for every army."""
+    """1: armies come from all sides; 0: all from the same one. A pair: drawn from this range, for each army."""
     one_spread: float | None = None
-    """The spread of the last army alone, where it is not to be that of the others. Places are counted from the first
-    army, whose own spread has no effect."""
+    """The spread of the last army, if it differs from that of the others. Angles are measured from the first army,
+    whose own spread has no effect."""
     fighters: int | tuple[int, int] | None = None
-    """Units with a weapon on our side: a number, or the fewest and the most. By default 3 to 8 (`mmm`: 3 to 6)."""
+    """Number of our units with a weapon, or a pair (fewest, most). By default 3 to 8 (`mmm`: 3 to 6)."""
     medivacs: int | tuple[int, int] = (0, 2)
-    """The fewest and the most Medivacs, or a number, where the pool has them."""
+    """Number of our Medivacs, or a pair (fewest, most); only for pools with Medivacs."""
     team_seed: int = 0
-    """Decides which unit the enemy has more, for each team, at a disadvantage."""
+    """Random seed of which additional unit the enemy has against each team, at a disadvantage."""
 
     map_size: float = 32.0
     base_radius: float = 2.0
     army_distance: float = 14.0
-    """From the base to where armies start."""
+    """Distance from the base to the starting points of armies."""
     max_armies: int = 3
     max_army_size: int = 4
     first_attack: int = 20
-    """Armies first attack within so many steps; one at once."""
+    """Every army begins its first attack within this many steps; one begins at once."""
     dwell: int | tuple[int, int] = (11, 20)
-    """An army attacks, or retreats, for so many steps: a number, or the fewest and the most."""
+    """Steps for which an army attacks or retreats before it switches: a number, or a pair (fewest, most)."""
     order_distance: float = 2.0
-    """How far away a move is ordered."""
+    """Distance to the destination of a move action."""
     order_range: float = 6.0
-    """Attacks and heals can be ordered on units this near, centre to centre."""
+    """Attacks and heals can be ordered on units within this distance, centre to centre."""
     sight: float = 28.0
+    """Distance within which agents see other units."""
     max_steps: int = 150
     """The time limit; reaching it is a defeat."""
 
     kill_reward: float = 10.0
+    """Reward for each enemy killed."""
     win_reward: float = 200.0
-    """For victory, and for an army beaten in its own reward."""
+    """Reward for victory, and subtask reward for a beaten army."""
     heal_bonus: float = 4.0
-    """At a disadvantage: what a beaten army gives back to those who were nearer to its start than to any other's, as a
-    multiple of the share that the enemy has more."""
+    """At a disadvantage, beating an army heals the units that are nearer to its starting point than to any other's, by
+    `heal_bonus * (enemies - agents) / (agents * (armies - 1))` of their full health and shields."""
 
     def __post_init__(self) -> None:
         for name in ("spread", "fighters", "medivacs", "dwell"):
-            if isinstance(value := getattr(self, name), list):  # as JSON and the command line give them
+            if isinstance(value := getattr(self, name), list):  # JSON and the command line turn tuples into lists
                 object.__setattr__(self, name, tuple(value))
         self._check_pool()
         self._check_numbers()
@@ -102,7 +105,7 @@ class Rules:
 
     @property
     def more(self) -> int:
-        """Units the enemy has more."""
+        """How many more units the enemy has."""
         return int(self.balance == "disadvantage")
 
     @property
@@ -119,7 +122,7 @@ class Rules:
 
     @cached_property
     def teams(self) -> np.ndarray:
-        """Every team there can be, as the number of units of each type."""
+        """All possible teams, as the number of units of each type."""
         low, high = self.fighter_range
         fighters = [kind for kind in self.types if UNITS[kind].fights]
         counts = []
@@ -132,14 +135,14 @@ class Rules:
 
     @cached_property
     def enemy_teams(self) -> np.ndarray:
-        """What each team is up against: the same, or one more fighter, which one decided once and for all."""
+        """The enemies of each team: the same units, plus one fighter at a disadvantage, fixed by `team_seed`."""
         fighters = [i for i, kind in enumerate(self.types) if UNITS[kind].fights]
         extra = np.random.default_rng(self.team_seed).choice(fighters, len(self.teams))
         return self.teams + self.more * np.eye(len(self.types), dtype=np.int32)[extra]
 
     @property
     def reward_scale(self) -> float:
-        """Brings the best episode to about 20."""
+        """Scales rewards so that the best return is about 20."""
         known = MAX_REWARD.get((self.units, self.balance))
         if known is not None and self.fighters is None:
             return 20 / known
@@ -175,7 +178,7 @@ class Rules:
             )
         low, high = self.spread_range
         if not 0 <= low <= high <= 1:
-            raise ValueError(f"spread must lie between 0 and 1, or be a pair of such, not {self.spread!r}")
+            raise ValueError(f"spread must lie between 0 and 1, or be a pair (low, high) of these, not {self.spread!r}")
         one = self.one_spread
         if one is not None and not (isinstance(one, int | float) and 0 <= one <= 1):
             raise ValueError(f"one_spread must lie between 0 and 1, not {one!r}")
@@ -192,5 +195,5 @@ class Rules:
 
 
 def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
-    """The fewest and the most, where a number stands for both."""
+    """A range (fewest, most) from a range or a single number."""
     return value if isinstance(value, tuple) else (value, value)
