@@ -1,6 +1,7 @@
 """The command line: all commands, and what becomes of errors."""
 
 import os
+import shlex
 import sys
 from typing import Annotated, Any, Union
 
@@ -12,8 +13,9 @@ from alma.cli.evaluate import Evaluate
 from alma.cli.lists import Methods, Tasks
 from alma.cli.play import Play
 from alma.cli.reproduce import Reproduce
+from alma.cli.resume import Resume, as_resume
 from alma.cli.showing import notes
-from alma.cli.train import Train, check_resumed, preset_of
+from alma.cli.train import Train, preset_of
 from alma.cli.watch import Watch
 from alma.runs import runtime
 from alma.runs.signals import Interrupted
@@ -25,6 +27,7 @@ def commands(arguments: list[str]) -> Any:
     return Union[  # noqa: UP007
         Annotated[Demo, tyro.conf.subcommand("demo")],
         Annotated[Train, tyro.conf.subcommand("train", default=train)],
+        Annotated[Resume, tyro.conf.subcommand("resume")],
         Annotated[Evaluate, tyro.conf.subcommand("evaluate")],
         Annotated[Watch, tyro.conf.subcommand("watch")],
         Annotated[Play, tyro.conf.subcommand("play")],
@@ -40,7 +43,11 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     runtime.collect_garbage_seldom()
     try:
-        check_resumed(arguments)
+        if arguments[:1] == ["train"] and (resumed := as_resume(arguments[1:])) is not None:
+            arguments = ["resume", *resumed]
+            notes.print(
+                f"going on with a run has its own command now: {shlex.join(['alma', *arguments])}", soft_wrap=True
+            )
         command = tyro.cli(
             commands(arguments),
             prog="alma",

@@ -1,6 +1,6 @@
 """`alma train`: a run, or several, each in a folder of its own."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,23 +11,22 @@ from alma.cli.arguments import parse_seeds, parse_setting
 from alma.cli.showing import console, notes, summary_table
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
-from alma.runs.loop import Run, extend
+from alma.runs.loop import Run
 from alma.runs.progress import make_display
 from alma.runs.sinks import require_wandb
 from alma.task.registry import task_names
 from alma.training.options import TrainingOptions
 from alma.training.presets import FAST, PRESETS, PresetName, preset, with_actors
 
-KEPT = replace(FAST, steps=1)
-"""Where flags start from with --resume: no run is meant to have one step, so that any number given is noticed."""
-
 
 @dataclass(frozen=True)
 class Train:
     """Train a method on a task, into a folder of its own."""
 
-    task: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[TASK]")] = None
-    """Name of the task; `alma tasks` lists them. Not needed with --resume."""
+    task: Annotated[
+        tyro.conf.Positional[str | None], tyro.conf.arg(metavar="TASK", help_behavior_hint="(required)")
+    ] = None
+    """Name of the task; `alma tasks` lists them."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
     method: str = "alma"
@@ -44,8 +43,6 @@ class Train:
     out: Path | None = None
     """The run's folder; runs/TASK-METHOD-PRESET-SEED if not given (ACTORS follow METHOD where those are given). With
     several seeds, `-SEED` is added."""
-    resume: Path | None = None
-    """Go on with the run of this folder; --steps may be given besides, to train for longer."""
     force: bool = False
     """Delete what an earlier run left in the folder."""
     quiet: bool = False
@@ -57,11 +54,8 @@ class Train:
     def run(self) -> None:
         if self.wandb:
             require_wandb()  # before anything is written
-        if self.resume:
-            self._resume(self.resume)
-            return
         if self.task is None:
-            raise ValueError("name a task, for example: alma train save-the-city (or --resume FOLDER)")
+            raise ValueError("name a task, for example: alma train save-the-city")
         settings = dict(parse_setting(setting) for setting in self.set)
         seeds = [self.seed] if self.seeds is None else parse_seeds(self.seeds)
         options = with_actors(self.options, self.actors)
@@ -72,7 +66,7 @@ class Train:
             folder.check_free(self.force)
         for folder, config in zip(folders, configs, strict=True):
             folder.create(config, self.force)
-            self._train(folder, config)
+            train_in(folder, config, self.quiet, self.wandb)
 
     def _folder(self, config: RunConfig, several: bool) -> Path:
         if self.out is None:
@@ -81,41 +75,19 @@ class Train:
             return Path("runs") / name.replace(":", "-")
         return self.out.with_name(f"{self.out.name}-{config.seed}") if several else self.out
 
-    def _resume(self, path: Path) -> None:
-        if self.task is not None:
-            raise ValueError(RESUMED)
-        folder = RunFolder(path)
-        config = folder.read_config()
-        if self.options.steps != KEPT.steps:
-            config = extend(folder, config, self.options.steps, notes.print)
-        self._train(folder, config)
 
-    def _train(self, folder: RunFolder, config: RunConfig) -> None:
-        notes.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
-        with make_display(notes, self.quiet) as display:
-            result = Run(folder, config, display, self.wandb).train()
-        console.print(summary_table(result["evaluation"]))
-        minutes = result["training_minutes"]
-        console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
+def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool) -> None:
+    """Train, from the start or from where the folder is, and say what came of it."""
+    notes.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
+    with make_display(notes, quiet) as display:
+        result = Run(folder, config, display, wandb).train()
+    console.print(summary_table(result["evaluation"]))
+    minutes = result["training_minutes"]
+    console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
 
-
-RESUMED = (
-    "a resumed run keeps its configuration: give only --steps with --resume, to go on for longer "
-    "(and --quiet or --wandb)"
-)
-
-WITH_RESUME = {"--resume", "--steps", "--quiet", "--no-quiet", "--wandb", "--no-wandb", "--help"}
-"""All that may be given."""
 
 SWITCHES = ("--force", "--quiet", "--wandb")
 """Flags without a value: what follows them may be the task."""
-
-
-def check_resumed(arguments: list[str]) -> None:
-    """Complain about flags that a resumed run cannot follow, also where they say what a preset has anyway."""
-    flags = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
-    if arguments[:1] == ["train"] and "--resume" in flags and not flags <= WITH_RESUME:
-        raise ValueError(RESUMED)
 
 
 def preset_of(arguments: list[str]) -> TrainingOptions:
@@ -123,8 +95,6 @@ def preset_of(arguments: list[str]) -> TrainingOptions:
     task, chosen = "", "fast"
     for before, argument in pairwise(["", *arguments, ""]):
         name, _, value = argument.partition("=")
-        if name == "--resume":
-            return KEPT
         if before == "--preset" or (name == "--preset" and value):
             chosen = value or argument
         elif argument in task_names() and (not before.startswith("--") or "=" in before or before in SWITCHES):

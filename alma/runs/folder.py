@@ -60,7 +60,7 @@ class RunFolder:
             return
         if not force:
             raise ValueError(
-                f"{self.path} exists already: go on with --resume {self.path}, start over with --force, "
+                f"{self.path} exists already: go on with: alma resume {self.path}, start over with --force, "
                 "or choose another folder with --out"
             )
         if not self.config.exists():
@@ -100,7 +100,7 @@ class RunFolder:
     def way_on(self) -> str:
         """What can be done with a finished run."""
         if self.saved():
-            return "give more --steps to go on"
+            return f"train for longer with: alma resume {self.path} --steps N"
         return "it has no checkpoint to go on from, as published runs have none; train it anew with --out"
 
     def saved(self) -> list[Path]:

@@ -24,12 +24,13 @@ from alma.cli import main as cli
         (["play", "save-the-city", "--seed", "99999999999999999999"], "a seed must lie between 0 and"),
         (["play", "save-the-city", "--set", "start_on_fire=lots"], "finite numbers"),
         (["play", "save-the-city", "--out", "/proc/nowhere/episode.gif"], "nowhere"),
-        (["train"], "name a task"),
+        (["train"], "name a task, for example: alma train save-the-city"),
         (["train", "chess"], "unknown task"),
         (["train", "save-the-city", "--method", "magic"], "unknown method 'magic': choose from alma"),
         (["train", "save-the-city", "--method", "heuristic:magic"], "no heuristic 'magic'"),
         (["train", "save-the-city", "--seeds", "3..1"], "write seeds as"),
         (["train", "save-the-city", "--seed", "-1"], "a seed must lie between"),
+        (["resume", "nowhere"], "is no run folder"),
         (["train", "--resume", "nowhere"], "is no run folder"),
         (["evaluate", "nowhere"], "no such file"),
         (["watch", "nowhere"], "no such file"),
@@ -60,7 +61,11 @@ def test_ctrl_c_is_no_crash(monkeypatch):
     assert stopped.value.code == 130
 
 
-SAYS_ONE_THING = "from alma import cli; cli.Tasks.run = lambda tasks: print('something'); cli.main(['tasks'])"
+SAYS_ONE_THING = """
+from alma.cli import main as cli
+cli.Tasks.run = lambda tasks: print("something")
+cli.main(["tasks"])
+"""
 
 
 def test_output_that_nobody_reads_is_no_mistake():

@@ -6,14 +6,13 @@ import pytest
 from helpers.commandline import run
 
 from alma.cli import train
-from alma.cli.train import Train, preset_of
-from alma.runs.folder import RunFolder
-from alma.training.presets import FAST, PAPER, preset
+from alma.cli.train import preset_of
+from alma.training.presets import PAPER, preset
 
 
 def test_several_seeds_get_a_folder_each(monkeypatch, tmp_path):
     trained = []
-    monkeypatch.setattr(Train, "_train", lambda self, folder, config: trained.append((folder.path.name, config.seed)))
+    monkeypatch.setattr(train, "train_in", lambda folder, config, *_: trained.append((folder.path.name, config.seed)))
     run("train", "save-the-city", "--seeds", "2..4", "--out", tmp_path / "many")
     assert trained == [("many-2", 2), ("many-3", 3), ("many-4", 4)]
     assert (tmp_path / "many-3" / "config.json").exists()
@@ -21,7 +20,7 @@ def test_several_seeds_get_a_folder_each(monkeypatch, tmp_path):
 
 def test_presets_are_where_flags_start_from(monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr(Train, "_train", lambda self, folder, config: seen.append(config))
+    monkeypatch.setattr(train, "train_in", lambda folder, config, *_: seen.append(config))
     run("train", "save-the-city", "--preset", "paper", "--actors.gamma", 0.9, "--out", tmp_path / "p")
     assert seen[0].preset == "paper"
     assert seen[0].options == replace(PAPER, actors=replace(PAPER.actors, gamma=0.9))
@@ -29,7 +28,7 @@ def test_presets_are_where_flags_start_from(monkeypatch, tmp_path):
 
 def test_actors_are_chosen_by_name(monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr(Train, "_train", lambda self, folder, config: seen.append((folder.path, config)))
+    monkeypatch.setattr(train, "train_in", lambda folder, config, *_: seen.append((folder.path, config)))
     monkeypatch.chdir(tmp_path)
     run("train", "save-the-city", "--actors", "refil")
     run("train", "starcraft", "--method", "copa")
@@ -55,26 +54,6 @@ def test_actors_are_chosen_by_name(monkeypatch, tmp_path):
 )
 def test_flags_start_from_the_preset_of_the_task(arguments, expected):
     assert preset_of(["train", *arguments]) == expected
-
-
-def test_a_run_may_go_on_for_any_number_of_steps(monkeypatch, tmp_path):
-    """Also for as many as the preset has, and in a folder that is called like a task."""
-    asked = []
-    monkeypatch.setattr(train, "extend", lambda folder, config, steps, warn: asked.append((folder.path.name, steps)))
-    monkeypatch.setattr(RunFolder, "read_config", lambda folder: None)
-    monkeypatch.setattr(Train, "_train", lambda *_: None)
-    run("train", "--resume", tmp_path / "starcraft", "--steps", FAST.steps)
-    run("train", "--resume", tmp_path / "starcraft", "--quiet")
-    assert asked == [("starcraft", FAST.steps)]
-
-
-@pytest.mark.parametrize(
-    "flag", [("--actors.gamma", FAST.actors.gamma), ("--seed", 0), ("--preset=fast",), ("--method", "alma")]
-)
-def test_a_resumed_run_takes_no_other_flags(flag, tmp_path):
-    """Not even those that say what a preset has anyway: the run may have been given something else."""
-    with pytest.raises(SystemExit, match="a resumed run keeps its configuration"):
-        run("train", "--resume", tmp_path, *flag)
 
 
 def test_help_shows_every_hyperparameter(capsys):
