@@ -8,6 +8,7 @@ import tyro
 from rich.table import Table
 
 from alma.cli.arguments import TaskChoice
+from alma.cli.parsing import FLAT
 from alma.cli.showing import console, notes
 from alma.runs import runtime
 from alma.runs.benchmark import benchmark_environment, benchmark_training
@@ -19,7 +20,7 @@ from alma.training.trainer import Trainer
 class BenchEnv:
     """Environment steps per second with random actions, automatic resets and the whole view."""
 
-    choice: Annotated[TaskChoice, tyro.conf.arg(name="")]
+    choice: Annotated[TaskChoice, FLAT]
     json: bool = False
     """Print one JSON object instead of a table."""
 
@@ -47,7 +48,7 @@ class BenchEnv:
 class BenchTrain:
     """Speed of training: minutes for a million environment steps, and seconds for an update of each level."""
 
-    choice: Annotated[TaskChoice, tyro.conf.arg(name="")]
+    choice: Annotated[TaskChoice, FLAT]
     method: str = "alma"
     """What to train; `alma methods` lists them."""
     actors: Literal["aqmix", "refil"] | None = None
@@ -78,7 +79,7 @@ class Bench:
 
     what: Annotated[
         Annotated[BenchEnv, tyro.conf.subcommand("env")] | Annotated[BenchTrain, tyro.conf.subcommand("train")],
-        tyro.conf.arg(name=""),
+        FLAT,
     ]
 
     def run(self) -> None:

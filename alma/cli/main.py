@@ -11,31 +11,28 @@ from alma.cli.bench import Bench
 from alma.cli.demo import Demo
 from alma.cli.evaluate import Evaluate
 from alma.cli.lists import Methods, Tasks
+from alma.cli.parsing import mirror, read
 from alma.cli.play import Play
 from alma.cli.reproduce import Reproduce
 from alma.cli.resume import Resume, as_resume
 from alma.cli.showing import notes
-from alma.cli.train import Train, preset_of
+from alma.cli.train import Train, read_train
 from alma.cli.watch import Watch
 from alma.runs import runtime
 from alma.runs.signals import Interrupted
 
-
-def commands(arguments: list[str]) -> Any:
-    """All commands, as one type."""
-    train = Train(options=preset_of(arguments))
-    return Union[  # noqa: UP007
-        Annotated[Demo, tyro.conf.subcommand("demo")],
-        Annotated[Train, tyro.conf.subcommand("train", default=train)],
-        Annotated[Resume, tyro.conf.subcommand("resume")],
-        Annotated[Evaluate, tyro.conf.subcommand("evaluate")],
-        Annotated[Watch, tyro.conf.subcommand("watch")],
-        Annotated[Play, tyro.conf.subcommand("play")],
-        Annotated[Reproduce, tyro.conf.subcommand("reproduce")],
-        Annotated[Bench, tyro.conf.subcommand("bench")],
-        Annotated[Methods, tyro.conf.subcommand("methods")],
-        Annotated[Tasks, tyro.conf.subcommand("tasks")],
-    ]
+COMMANDS: dict[str, type] = {
+    "demo": Demo,
+    "train": Train,
+    "resume": Resume,
+    "evaluate": Evaluate,
+    "watch": Watch,
+    "play": Play,
+    "reproduce": Reproduce,
+    "bench": Bench,
+    "methods": Methods,
+    "tasks": Tasks,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -43,17 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     runtime.collect_garbage_seldom()
     try:
-        if arguments[:1] == ["train"] and (resumed := as_resume(arguments[1:])) is not None:
-            arguments = ["resume", *resumed]
-            notes.print(
-                f"going on with a run has its own command now: {shlex.join(['alma', *arguments])}", soft_wrap=True
-            )
-        command = tyro.cli(
-            commands(arguments),
-            prog="alma",
-            description="Multi-agent learning for composite tasks.",
-            args=arguments,
-        )
+        command = read_command(arguments)
         command.run()
         sys.stdout.flush()
     except BrokenPipeError:
@@ -67,3 +54,28 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def read_command(arguments: list[str]) -> Any:
+    """The command that is asked for, ready to run."""
+    name, *rest = arguments or ["--help"]
+    if name == "train" and (resumed := as_resume(rest)) is not None:
+        name, rest = "resume", resumed
+        notes.print(f"going on with a run has its own command now: {shlex.join(['alma', name, *rest])}", soft_wrap=True)
+    if name == "train":
+        return read_train(rest)
+    if name in COMMANDS:
+        return read(COMMANDS[name], rest, f"alma {name}")
+    if name not in ("-h", "--help"):
+        raise ValueError(f"there is no command {name!r}: choose from {', '.join(COMMANDS)} (see alma --help)")
+    tyro.cli(overview(), prog="alma", description="Multi-agent learning for composite tasks.", args=["--help"])
+
+
+def overview() -> Any:
+    """All commands as one type, for the help that lists them."""
+    return Union[  # noqa: UP007
+        tuple(
+            Annotated[mirror(kind), tyro.conf.subcommand(name, description=str(kind.__doc__).partition("\n")[0])]
+            for name, kind in COMMANDS.items()
+        )
+    ]

@@ -1,31 +1,28 @@
 """`alma train`: a run, or several, each in a folder of its own."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
 from alma.cli.arguments import parse_seeds, parse_setting
+from alma.cli.parsing import FLAT, parse, read
 from alma.cli.showing import console, notes, summary_table
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run
 from alma.runs.progress import make_display
 from alma.runs.sinks import require_wandb
-from alma.task.registry import task_names
 from alma.training.options import TrainingOptions
-from alma.training.presets import FAST, PRESETS, PresetName, preset, with_actors
+from alma.training.presets import FAST, PresetName, preset, with_actors
 
 
 @dataclass(frozen=True)
 class Train:
     """Train a method on a task, into a folder of its own."""
 
-    task: Annotated[
-        tyro.conf.Positional[str | None], tyro.conf.arg(metavar="TASK", help_behavior_hint="(required)")
-    ] = None
+    task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
     """Name of the task; `alma tasks` lists them."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
@@ -49,24 +46,26 @@ class Train:
     """Lines instead of a live display."""
     wandb: bool = False
     """Log to Weights & Biases too (an extra)."""
-    options: Annotated[TrainingOptions, tyro.conf.arg(name="")] = FAST
+    options: Annotated[TrainingOptions, FLAT] = FAST
 
     def run(self) -> None:
         if self.wandb:
             require_wandb()  # before anything is written
-        if self.task is None:
-            raise ValueError("name a task, for example: alma train save-the-city")
-        settings = dict(parse_setting(setting) for setting in self.set)
-        seeds = [self.seed] if self.seeds is None else parse_seeds(self.seeds)
-        options = with_actors(self.options, self.actors)
-        configs = [RunConfig(self.task, settings, self.method, self.preset, seed, options) for seed in seeds]
-        folders = [RunFolder(self._folder(config, several=len(seeds) > 1)) for config in configs]
+        configs = self.configs()
+        folders = [RunFolder(self._folder(config, several=len(configs) > 1)) for config in configs]
         configs[0].make_trainer()  # complains before anything is written
         for folder in folders:
             folder.check_free(self.force)
         for folder, config in zip(folders, configs, strict=True):
             folder.create(config, self.force)
             train_in(folder, config, self.quiet, self.wandb)
+
+    def configs(self) -> list[RunConfig]:
+        """What to train, one run after the other."""
+        settings = dict(parse_setting(setting) for setting in self.set)
+        seeds = [self.seed] if self.seeds is None else parse_seeds(self.seeds)
+        options = with_actors(self.options, self.actors)
+        return [RunConfig(self.task, settings, self.method, self.preset, seed, options) for seed in seeds]
 
     def _folder(self, config: RunConfig, several: bool) -> Path:
         if self.out is None:
@@ -86,17 +85,17 @@ def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool) -> 
     console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
 
 
-SWITCHES = ("--force", "--quiet", "--wandb")
-"""Flags without a value: what follows them may be the task."""
+HELP = ("-h", "--help")
 
 
-def preset_of(arguments: list[str]) -> TrainingOptions:
-    """The preset that is asked for, so that the other flags start from it and --help shows its values."""
-    task, chosen = "", "fast"
-    for before, argument in pairwise(["", *arguments, ""]):
-        name, _, value = argument.partition("=")
-        if before == "--preset" or (name == "--preset" and value):
-            chosen = value or argument
-        elif argument in task_names() and (not before.startswith("--") or "=" in before or before in SWITCHES):
-            task = argument
-    return preset(chosen if chosen in PRESETS else "fast", task)
+def read_train(arguments: list[str]) -> Train:
+    """The command that the arguments of `alma train` ask for.
+
+    They are parsed twice: to learn the task and the preset, and again with flags that start from the options which that
+    preset has for that task.
+    """
+    without_help = [argument for argument in arguments if argument not in HELP]
+    asked, unknown = parse(Train, without_help, "alma train")
+    if asked.task is None and not unknown and without_help == arguments:
+        raise ValueError("name a task, for example: alma train save-the-city (see alma train --help)")
+    return read(Train, arguments, "alma train", {"options": preset(asked.preset, asked.task or "")})

@@ -4,10 +4,15 @@ from dataclasses import replace
 
 import pytest
 from helpers.commandline import run
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from alma.cli import train
-from alma.cli.train import preset_of
+from alma.cli.train import read_train
+from alma.training.options import with_overrides
 from alma.training.presets import PAPER, preset
+
+WITHOUT_POPART = with_overrides(preset("paper", "starcraft"), {"actors.popart": False})
 
 
 def test_several_seeds_get_a_folder_each(monkeypatch, tmp_path):
@@ -46,14 +51,72 @@ def test_actors_are_chosen_by_name(monkeypatch, tmp_path):
     ("arguments", "expected"),
     [
         (["starcraft"], preset("fast", "starcraft")),
+        (["--no-quiet", "starcraft"], preset("fast", "starcraft")),
         (["--quiet", "starcraft", "--preset", "paper"], preset("paper", "starcraft")),
-        (["--preset=tiny", "starcraft"], preset("tiny", "starcraft")),
+        (["--preset=tiny", "--", "starcraft"], preset("tiny", "starcraft")),
         (["save-the-city", "--out", "starcraft"], preset("fast")),
-        (["--preset", "unheard-of", "save-the-city"], preset("fast")),
+        (["--actors.n-step", "3", "starcraft"], with_overrides(preset("fast", "starcraft"), {"actors.n_step": 3})),
+        (["--actors.popart", "starcraft"], with_overrides(preset("fast", "starcraft"), {"actors.popart": True})),
+        (["--actors.no-popart", "starcraft", "--preset", "paper"], WITHOUT_POPART),
     ],
 )
 def test_flags_start_from_the_preset_of_the_task(arguments, expected):
-    assert preset_of(["train", *arguments]) == expected
+    assert read_train(arguments).options == expected
+
+
+PARTS = [
+    ["starcraft"],
+    ["--preset", "paper"],
+    ["--no-quiet"],
+    ["--force"],
+    ["--actors", "refil"],
+    ["--method=heuristic"],
+    ["--set", "units=mmm"],
+    ["--set=balance=disadvantage"],
+    ["--out", "save-the-city"],
+    ["--actors.no-popart"],
+    ["--allocator.networks.relations"],
+    ["--actors.networks.mixer", "sum"],
+    ["--exploration.action.end=0.01"],
+    ["--collection.warmup", "640000"],
+    ["--steps", "5"],
+]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from(PARTS[1:]), unique_by=tuple), st.randoms(use_true_random=False))
+def test_the_order_of_arguments_changes_nothing(chosen, chance):
+    """Of the task among the flags either: whatever follows it or stands before it."""
+    parts = [PARTS[0], *chosen]
+    expected = read_train([word for part in parts for word in part])
+    chance.shuffle(parts)
+    found = read_train([word for part in parts for word in part])
+    assert found.configs() == expected.configs()
+    assert replace(found, set=expected.set) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["save-the-city", "--actors.gamma", "2"], "gamma must lie between 0 and 1, not 2.0 (see alma train --help)"),
+        (["--collection.warmup", "0", "starcraft"], "warmup must be at least the number of environments"),
+        (["--collection.environments", "3", "starcraft"], "steps_per_update must be a multiple of the 3 environments"),
+        (["starcraft", "--actors.gama=1"], "did you mean --actors.gamma or --allocator.gamma? (see alma train --help)"),
+        (["starcraft", "save-the-city"], "'save-the-city' is one argument too many (see alma train --help)"),
+        (["--actors.popart"], "name a task, for example: alma train save-the-city (see alma train --help)"),
+    ],
+)
+def test_mistakes_in_options_are_told_in_one_line(arguments, message):
+    with pytest.raises(SystemExit) as error:
+        run("train", *arguments)
+    assert str(error.value).startswith("alma: ")
+    assert message in str(error.value)
+
+
+def test_options_that_do_not_fit_the_first_look_may_fit_the_preset():
+    """Windows of `paper` need more warmup than other presets have: what fits is decided when the preset is known."""
+    options = read_train(["--actors.window=60", "save-the-city", "--preset", "paper"]).options
+    assert options == with_overrides(PAPER, {"actors.window": 60})
 
 
 def test_help_shows_every_hyperparameter(capsys):
