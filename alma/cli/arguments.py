@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import tyro
 
 from alma.play.team import Players
+from alma.runs.config import check_seed
 from alma.runs.policy import LearnedPolicy, check_fits, load, transplant
 from alma.runs.pretrained import DEFAULT, locate
 from alma.task.registry import make
@@ -22,8 +23,14 @@ class TaskChoice:
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
 
+    def __post_init__(self) -> None:
+        self.task_options()  # complains about settings that make no sense
+
+    def task_options(self) -> dict[str, Any]:
+        return dict(map(parse_setting, self.set))
+
     def make(self) -> Task:
-        return make(self.task, **dict(parse_setting(setting) for setting in self.set))
+        return make(self.task, **self.task_options())
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,11 @@ class LearnedChoice:
     allocator: str | None = None
     """Who allocates instead: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search` (the best by the
     critic of POLICY), or the folder or weights of another run."""
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        for setting in self.set:
+            parse_setting(setting)
 
     def task_options(self, policy: LearnedPolicy) -> dict[str, Any]:
         return {**policy.config.task_options, **dict(map(parse_setting, self.set))}

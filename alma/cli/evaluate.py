@@ -8,7 +8,6 @@ from pathlib import Path
 from alma.cli.arguments import LearnedChoice
 from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
 from alma.play.summary import summarise
-from alma.runs.config import check_seed
 from alma.runs.policy import load
 from alma.watch.animation import check_out
 
@@ -25,7 +24,6 @@ class Evaluate(LearnedChoice):
     """Print one JSON object instead of a table."""
 
     def run(self) -> None:
-        check_seed(self.seed)
         policy = load(self.policy)
         task = self.make_task(policy)
         players = self.make_players(policy, task)

@@ -34,10 +34,13 @@ class Play(TaskChoice):
     json: bool = False
     """Print one JSON object instead of a table."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_seed(self.seed)
+
     def run(self) -> None:
         task = self.make()
         players = Players(policy_by_name(task, self.policy), allocator_by_name(task, self.allocation), self.period)
-        check_seed(self.seed)
         if self.out:
             check_drawing(task)
             check_out(self.out)

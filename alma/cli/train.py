@@ -33,10 +33,10 @@ class Train:
     preset: PresetName = "fast"
     """Where the options below start from: ours for few cores, for minutes or for longer; the paper's; one for a first
     look."""
-    seed: int = 0
-    """Where randomness starts."""
+    seed: int | None = None
+    """Random seed of the run; 0 if not given."""
     seeds: str | None = None
-    """Several seeds, one run after the other: `0..4`, or `1,5,7`. Each gets its own folder."""
+    """Several seeds, one run after the other, each in a folder of its own: `0..4`, or `1,5,7`."""
     out: Path | None = None
     """The run's folder; runs/TASK-METHOD-PRESET-SEED if not given (ACTORS follow METHOD where those are given). With
     several seeds, `-SEED` is added."""
@@ -47,6 +47,11 @@ class Train:
     wandb: bool = False
     """Log to Weights & Biases too (an extra)."""
     options: Annotated[TrainingOptions, FLAT] = FAST
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and self.seeds is not None:
+            raise ValueError("give either --seed or --seeds, not both")
+        self.configs()  # complains about seeds and settings that make no sense
 
     def run(self) -> None:
         if self.wandb:
@@ -63,7 +68,7 @@ class Train:
     def configs(self) -> list[RunConfig]:
         """What to train, one run after the other."""
         settings = dict(parse_setting(setting) for setting in self.set)
-        seeds = [self.seed] if self.seeds is None else parse_seeds(self.seeds)
+        seeds = [self.seed or 0] if self.seeds is None else parse_seeds(self.seeds)
         options = with_actors(self.options, self.actors)
         return [RunConfig(self.task, settings, self.method, self.preset, seed, options) for seed in seeds]
 
@@ -78,11 +83,20 @@ class Train:
 def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool) -> None:
     """Train, from the start or from where the folder is, and say what came of it."""
     notes.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
+    if note := whole_chunks(config.options):
+        notes.print(note)
     with make_display(notes, quiet) as display:
         result = Run(folder, config, display, wandb).train()
     console.print(summary_table(result["evaluation"]))
     minutes = result["training_minutes"]
     console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
+
+
+def whole_chunks(options: TrainingOptions) -> str:
+    """How many steps there will be, where that is not what was asked for; empty where it is."""
+    chunk = options.updates_per_chunk * options.collection.steps_per_update
+    steps = -(-options.steps // chunk) * chunk
+    return f"trains {steps:,} steps: whole chunks of {chunk:,}" if steps != options.steps else ""
 
 
 HELP = ("-h", "--help")

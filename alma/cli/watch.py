@@ -7,7 +7,6 @@ from pathlib import Path
 from alma.cli.arguments import LearnedChoice, allocator_or_run
 from alma.cli.showing import check_drawing, notes
 from alma.play.episodes import check_episodes
-from alma.runs.config import check_seed
 from alma.runs.policy import LearnedPolicy, check_fits, load
 from alma.task.task import Task
 from alma.watch.animation import ENDINGS, check_out, write_animation
@@ -33,7 +32,6 @@ class Watch(LearnedChoice):
     """Open the page in the browser."""
 
     def run(self) -> None:
-        check_seed(self.seed)
         check_episodes(self.episodes)
         check_out(self.out, (PAGE, *ENDINGS))
         policy = load(self.policy)

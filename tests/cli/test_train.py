@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alma.cli import train
-from alma.cli.train import read_train
+from alma.cli.train import read_train, whole_chunks
 from alma.training.options import with_overrides
-from alma.training.presets import PAPER, preset
+from alma.training.presets import PAPER, TINY, preset
 
 WITHOUT_POPART = with_overrides(preset("paper", "starcraft"), {"actors.popart": False})
 
@@ -21,6 +21,23 @@ def test_several_seeds_get_a_folder_each(monkeypatch, tmp_path):
     run("train", "save-the-city", "--seeds", "2..4", "--out", tmp_path / "many")
     assert trained == [("many-2", 2), ("many-3", 3), ("many-4", 4)]
     assert (tmp_path / "many-3" / "config.json").exists()
+
+
+def test_the_seed_is_0_if_not_given():
+    assert [config.seed for config in read_train(["save-the-city"]).configs()] == [0]
+    assert [config.seed for config in read_train(["save-the-city", "--seed", "3"]).configs()] == [3]
+
+
+@pytest.mark.parametrize(
+    ("steps", "note"),
+    [
+        (1, "trains 1,024 steps: whole chunks of 1,024"),
+        (1_025, "trains 2,048 steps: whole chunks of 1,024"),
+        (2_048, ""),
+    ],
+)
+def test_runs_are_made_of_whole_chunks(steps, note):
+    assert whole_chunks(replace(TINY, steps=steps)) == note
 
 
 def test_presets_are_where_flags_start_from(monkeypatch, tmp_path):
@@ -103,6 +120,9 @@ def test_the_order_of_arguments_changes_nothing(chosen, chance):
         (["--collection.environments", "3", "starcraft"], "steps_per_update must be a multiple of the 3 environments"),
         (["starcraft", "--actors.gama=1"], "did you mean --actors.gamma or --allocator.gamma? (see alma train --help)"),
         (["starcraft", "save-the-city"], "'save-the-city' is one argument too many (see alma train --help)"),
+        (["starcraft", "--seed", "0", "--seeds", "0..1"], "give either --seed or --seeds, not both (see alma train"),
+        (["starcraft", "--seeds", "1..0"], "not '1..0' (see alma train --help)"),
+        (["starcraft", "--set", "balance"], "not 'balance' (see alma train --help)"),
         (["--actors.popart"], "name a task, for example: alma train save-the-city (see alma train --help)"),
     ],
 )
