@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import tyro
 
@@ -13,15 +13,18 @@ from alma.runs.pretrained import DEFAULT, locate
 from alma.task.registry import make
 from alma.task.task import Task
 
+Switch: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
+"""A flag without its opposite: `--no-train` without `--no-no-train`."""
+
 
 @dataclass(frozen=True)
 class TaskChoice:
     """Which task, and what is different about it."""
 
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
-    """Name of the task; `alma tasks` lists them."""
+    """Name of the task (`alma tasks` lists them), or your own as module:Class."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
-    """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
+    """Option of the task, such as --set agents=3; may be repeated. `alma tasks` lists them."""
 
     def __post_init__(self) -> None:
         self.task_options()  # complains about settings that make no sense
@@ -38,18 +41,19 @@ class LearnedChoice:
     """What a run has learned, and what is different about playing it."""
 
     policy: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[POLICY]")] = DEFAULT
-    """A run folder, weights (.safetensors), or `pretrained:NAME`: weights that come with alma."""
+    """Folder of a run, file of weights (.safetensors), or `pretrained:NAME` for weights that come with alma."""
     seed: int = 1_000_000
-    """Where randomness starts."""
+    """Random seed of the episodes."""
     task: str | None = None
-    """Another name of the task, where it was moved since: what was learned must fit."""
+    """Name of the task, if it has another one now than when it was trained, such as a class of your own that moved."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
-    """An option of the task that differs from training; may be repeated."""
+    """Option of the task that differs from training, such as --set agents=2; may be repeated."""
     actors: str | None = None
-    """Who acts instead: `random`, a script of the task (`scripted`), or the folder or weights of another run."""
+    """Play with other actors: `random`, a script of the task such as `scripted`, or those of another run (its folder or
+    weights)."""
     allocator: str | None = None
-    """Who allocates instead: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search` (the best by the
-    critic of POLICY), or the folder or weights of another run."""
+    """Play with another allocator: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1` (a subtask for each agent),
+    `search` (the best allocation by POLICY's critic), or that of another run (its folder or weights)."""
 
     def __post_init__(self) -> None:
         check_seed(self.seed)

@@ -50,11 +50,12 @@ class BenchTrain:
 
     choice: Annotated[TaskChoice, FLAT]
     method: str = "alma"
-    """What to train; `alma methods` lists them."""
+    """Method to train (`alma methods` lists them), or your own as module:NAME."""
     actors: Literal["aqmix", "refil"] | None = None
-    """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
+    """How actors learn: by attention QMIX (aqmix), or with REFIL's imagined groups as well (refil). If not given, as
+    the preset has it for the task."""
     preset: PresetName = "fast"
-    """What to train with."""
+    """Preset of training options."""
     json: bool = False
     """Print one JSON object instead of a table."""
 

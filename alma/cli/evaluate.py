@@ -17,7 +17,7 @@ class Evaluate(LearnedChoice):
     """Play greedy episodes with what a run has learned."""
 
     episodes: int = 512
-    """How many episodes to play."""
+    """Number of episodes to play."""
     out: Path | None = None
     """Draw the first episode into this file: .gif, .mp4, or .png for numbered frames."""
     json: bool = False

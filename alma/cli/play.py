@@ -24,11 +24,11 @@ class Play(TaskChoice):
     allocation: str = "heuristic"
     """Who allocates: `heuristic`, `heuristic:NAME`, `random`, or `fixed:0,0,1` with a subtask for each agent."""
     period: int = 5
-    """Allocate anew after so many steps (and whenever a subtask finishes or appears)."""
+    """Steps between allocations, unless a subtask finishes or appears before."""
     episodes: int = 1
-    """How many episodes to play."""
+    """Number of episodes to play."""
     seed: int = 0
-    """Where randomness starts."""
+    """Random seed of the episodes."""
     out: Path | None = None
     """Draw the first episode into this file: .gif, .mp4, or .png for numbered frames."""
     json: bool = False

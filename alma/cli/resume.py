@@ -20,11 +20,11 @@ class Resume:
     folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """Folder of the run."""
     steps: int | None = None
-    """Environment steps to train for, in all; only more than before. As many as planned if not given."""
+    """Environment steps to train for in all, to train for longer. If not given, as many as planned."""
     quiet: bool = False
-    """Lines instead of a live display."""
+    """Print lines instead of a live display."""
     wandb: bool = False
-    """Log to Weights & Biases too (an extra)."""
+    """Log to Weights & Biases too (needs the package wandb)."""
 
     def run(self) -> None:
         if self.wandb:

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from alma.cli.arguments import parse_seeds, parse_setting
-from alma.cli.parsing import FLAT, parse, read
+from alma.cli.arguments import Switch, parse_seeds, parse_setting
+from alma.cli.parsing import FLAT, Hidden, parse, read
 from alma.cli.showing import console, notes, summary_table
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
@@ -17,35 +17,50 @@ from alma.runs.sinks import require_wandb
 from alma.training.options import TrainingOptions
 from alma.training.presets import FAST, PresetName, preset, with_actors
 
+OF_BOTH = ("networks", "optimiser", "clip", "popart", "final_rate", "target_rate", "target_episodes", "reward_scale")
+
+ADVANCED = (
+    *(f"{level}.{name}" for level in ("actors", "allocator") for name in OF_BOTH),
+    *(f"actors.{name}" for name in ("window", "ends", "next_allocation", "imagination", "advice")),
+    *(f"allocator.{name}" for name in ("updates", "entropy_proposals", "max_age")),
+    *(f"collection.{name}" for name in ("decisions", "episodes_per_update")),
+    *(f"exploration.{name}" for name in ("persistence", "proposal", "subtask")),
+    "report",
+)
+"""Options for the paper's preset, ablations and fine tuning: `alma train --help` is about the others."""
+
 
 @dataclass(frozen=True)
 class Train:
     """Train a method on a task, into a folder of its own."""
 
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
-    """Name of the task; `alma tasks` lists them."""
+    """Name of the task (`alma tasks` lists them), or your own as module:Class."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
-    """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
+    """Option of the task, such as --set agents=3; may be repeated. `alma tasks` lists them."""
     method: str = "alma"
-    """What to train; `alma methods` lists them."""
+    """Method to train (`alma methods` lists them), or your own as module:NAME."""
     actors: Literal["aqmix", "refil"] | None = None
-    """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
+    """How actors learn: by attention QMIX (aqmix), or with REFIL's imagined groups as well (refil). If not given, as
+    the preset has it for the task."""
     preset: PresetName = "fast"
-    """Where the options below start from: ours for few cores, for minutes or for longer; the paper's; one for a first
-    look."""
+    """Preset that all options below start from: fast (minutes on few cores), long (half an hour), faithful (the paper's
+    networks and losses, otherwise as fast), paper (everything as in the paper; days), tiny (a first look)."""
     seed: int | None = None
     """Random seed of the run; 0 if not given."""
     seeds: str | None = None
     """Several seeds, one run after the other, each in a folder of its own: `0..4`, or `1,5,7`."""
     out: Path | None = None
-    """The run's folder; runs/TASK-METHOD-PRESET-SEED if not given (ACTORS follow METHOD where those are given). With
-    several seeds, `-SEED` is added."""
+    """Folder of the run. If not given: runs/TASK-METHOD-PRESET-SEED, with --actors after METHOD. With --seeds, -SEED is
+    appended."""
     force: bool = False
-    """Delete what an earlier run left in the folder."""
+    """Delete an earlier run in the folder."""
     quiet: bool = False
-    """Lines instead of a live display."""
+    """Print lines instead of a live display."""
     wandb: bool = False
-    """Log to Weights & Biases too (an extra)."""
+    """Log to Weights & Biases too (needs the package wandb)."""
+    help_all: Switch = False
+    """Show all options, also those for the paper's preset, ablations and fine tuning."""
     options: Annotated[TrainingOptions, FLAT] = FAST
 
     def __post_init__(self) -> None:
@@ -101,6 +116,8 @@ def whole_chunks(options: TrainingOptions) -> str:
 
 HELP = ("-h", "--help")
 
+HIDDEN: Hidden = frozenset(f"options.{name}" for name in ADVANCED)
+
 
 def read_train(arguments: list[str]) -> Train:
     """The command that the arguments of `alma train` ask for.
@@ -109,7 +126,11 @@ def read_train(arguments: list[str]) -> Train:
     preset has for that task.
     """
     without_help = [argument for argument in arguments if argument not in HELP]
+    asks_for_help = without_help != arguments
     asked, unknown = parse(Train, without_help, "alma train")
-    if asked.task is None and not unknown and without_help == arguments:
+    if asked.task is None and not (unknown or asks_for_help or asked.help_all):
         raise ValueError("name a task, for example: alma train save-the-city (see alma train --help)")
-    return read(Train, arguments, "alma train", {"options": preset(asked.preset, asked.task or "")})
+    defaults = {"options": preset(asked.preset, asked.task or "")}
+    if asked.help_all:
+        return read(Train, [*arguments, "--help"], "alma train", defaults)
+    return read(Train, arguments, "alma train", defaults, HIDDEN if asks_for_help else frozenset())

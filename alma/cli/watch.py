@@ -21,13 +21,13 @@ class Watch(LearnedChoice):
     """Write a page that replays greedy episodes with everything the players thought, and open it."""
 
     episodes: int = 3
-    """How many episodes to show: the first ones that `alma evaluate` plays with this seed. Pictures show the first."""
+    """Number of episodes to show, the first ones that `alma evaluate` plays with the same seed. Pictures show one."""
     against: str | None = None
-    """Show another run (its folder or weights) beside it, on the same initial states; or the same actors under
-    another allocator: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search`."""
+    """Show this beside it, on the same initial states: another run (its folder or weights), or the same actors under
+    another allocator (`heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search`)."""
     out: Path = Path("replay.html")
-    """The page (.html), or pictures of the first episode: .gif, .mp4, or .png for numbered frames. A file that
-    exists is replaced."""
+    """File to write; one that exists is replaced. A page (.html), or pictures of the first episode: .gif, .mp4, or .png
+    for numbered frames."""
     open: bool = True
     """Open the page in the browser."""
 

@@ -11,9 +11,9 @@ class Linear:
     """From `start` to `end` in a straight line over so many environment steps, then constant."""
 
     start: float
-    """The value at the first step."""
+    """Value at the first step."""
     end: float
-    """The value at the last one, and ever after."""
+    """Value at the end of the schedule, and ever after."""
     over: int
     """Environment steps from start to end."""
 

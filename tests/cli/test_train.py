@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alma.cli import train
-from alma.cli.train import read_train, whole_chunks
+from alma.cli.parsing import flags
+from alma.cli.train import ADVANCED, Train, read_train, whole_chunks
 from alma.training.options import with_overrides
-from alma.training.presets import PAPER, TINY, preset
+from alma.training.presets import PAPER, PRESETS, TINY, preset
 
 WITHOUT_POPART = with_overrides(preset("paper", "starcraft"), {"actors.popart": False})
 
@@ -139,10 +140,37 @@ def test_options_that_do_not_fit_the_first_look_may_fit_the_preset():
     assert options == with_overrides(PAPER, {"actors.window": 60})
 
 
-def test_help_shows_every_hyperparameter(capsys):
-    with pytest.raises(SystemExit):
-        run("train", "--preset", "paper", "--help")
-    printed = capsys.readouterr().out
-    for flag in ("--actors.n-step", "--allocator.proposals", "--exploration.action.over", "--report.episodes"):
-        assert flag in printed
+def help_of(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        run("train", *arguments)
+    assert not stopped.value.code
+    return capsys.readouterr().out
+
+
+def known(name, options):
+    """Whether the options have this path of fields."""
+    first, _, rest = name.partition(".")
+    return hasattr(options, first) and (not rest or known(rest, getattr(options, first)))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_help_fits_on_two_screens(capsys, monkeypatch, name):
+    monkeypatch.setenv("COLUMNS", "120")
+    printed = help_of(capsys, "--preset", name, "--help")
+    assert len(printed.splitlines()) <= 100
+    assert "--help-all" in printed
+    assert f"(default: {PRESETS[name].steps})" in printed, "values of the preset"
+    assert all(f"--{hidden.replace('_', '-')}" not in printed for hidden in ADVANCED)
+    assert all(known(hidden, TINY) for hidden in ADVANCED)
+
+
+def test_help_all_shows_every_hyperparameter(capsys):
+    printed = help_of(capsys, "--preset", "paper", "--help-all", "--actors.clip", "3")
+    assert [flag for flag in flags(Train) if f"{flag} " not in printed and f"{flag}," not in printed] == []
     assert "2000000" in printed, "values of the preset"
+    assert "high level" not in printed
+
+
+@pytest.mark.parametrize("arguments", [["-h"], ["--actors.popart", "-h"], ["--bogus", "--help"]])
+def test_help_comes_before_complaints(capsys, arguments):
+    assert "usage: alma train" in help_of(capsys, *arguments)
