@@ -18,7 +18,7 @@ from alma.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class BenchEnv:
-    """Environment steps per second with random actions, automatic resets and the whole view."""
+    """Environment steps per second, with random actions, automatic resets and all observations."""
 
     choice: Annotated[TaskChoice, FLAT]
     json: bool = False
@@ -46,7 +46,7 @@ class BenchEnv:
 
 @dataclass(frozen=True)
 class BenchTrain:
-    """Speed of training: minutes for a million environment steps, and seconds for an update of each level."""
+    """Speed of training: minutes per million environment steps, seconds per update of actors and allocator."""
 
     choice: Annotated[TaskChoice, FLAT]
     method: str = "alma"

@@ -14,7 +14,7 @@ from alma.watch.animation import check_out
 
 @dataclass(frozen=True)
 class Evaluate(LearnedChoice):
-    """Play greedy episodes with what a run has learned."""
+    """Evaluate what a run has learned: play greedy episodes and print success rates."""
 
     episodes: int = 512
     """Number of episodes to play."""

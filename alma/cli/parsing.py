@@ -115,8 +115,7 @@ def _mirrored_field(field: dataclasses.Field, hint: Any, doc: str, hidden: Hidde
         marks = [tyro.conf.arg(help=doc or (nested[0].__doc__ if len(nested) == 1 else ""))]
     else:
         marks = [tyro.conf.arg(help=doc, help_behavior_hint=_default_hint)]
-        # `None` stands for a flag that was not given and need not be offered; among choices, it must be.
-        marks += [] if Literal in [get_origin(part) for part in get_args(inner)] else [tyro.conf.DisallowNone]
+        marks.append(_without_none(inner))
         if _is_required(field):
             # That it is missing is noticed by `build`: tyro would stop at once, and not tell of unknown flags.
             marks.append(tyro.conf.arg(help_behavior_hint=lambda default: _default_hint(default) or "(required)"))
@@ -124,6 +123,15 @@ def _mirrored_field(field: dataclasses.Field, hint: Any, doc: str, hidden: Hidde
     marks += [tyro.conf.Suppress] if field.name in hidden else []
     mirrored: Any = Annotated[(_mirrored_type(inner, below), *marks, *own)]
     return mirrored, dataclasses.field() if _is_required(field) else _field(lambda: _mirrored(_default(field), below))
+
+
+def _without_none(hint: Any) -> Any:
+    """A mark so that help does not offer None, which only stands for a flag that was not given."""
+    choices = [get_args(part) for part in get_args(hint) if get_origin(part) is Literal]
+    if not choices:
+        return tyro.conf.DisallowNone
+    # Here that would cost the error that lists the choices.
+    return tyro.conf.arg(metavar="{" + ",".join(choices[0]) + "}")
 
 
 def _mirrored_type(hint: Any, hidden: Hidden) -> Any:

@@ -17,7 +17,7 @@ from alma.watch.animation import check_out
 
 @dataclass(frozen=True)
 class Play(TaskChoice):
-    """Play episodes with scripted players; print how they went, or draw one."""
+    """Play episodes with scripted or random agents; print success rates, or draw an episode."""
 
     policy: str = "scripted"
     """Who acts: one of the task's scripted policies, or `random`."""

@@ -19,9 +19,9 @@ from alma.runs.loop import TrainingFailed
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Train what a figure of the paper needs, play it, and write the figure with its statistics.
+    """Reproduce a figure of the paper: train its runs, evaluate them, write pictures, tables and data.
 
-    Runs that are finished are kept, and those that were interrupted go on: stop it and call it again as you like.
+    Finished runs are kept and interrupted ones resumed: stop it and call it again at any time.
     """
 
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE")]

@@ -15,7 +15,7 @@ from alma.runs.sinks import require_wandb
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run that was stopped, or train one for longer. It keeps its configuration."""
+    """Resume a run that was stopped, or train a run for longer; its configuration stays."""
 
     folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """Folder of the run."""

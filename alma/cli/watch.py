@@ -18,7 +18,7 @@ from alma.watch.story import Cast, Side, tell
 
 @dataclass(frozen=True)
 class Watch(LearnedChoice):
-    """Write a page that replays greedy episodes with everything the players thought, and open it."""
+    """Write a page that replays greedy episodes, with the values behind every decision, and open it."""
 
     episodes: int = 3
     """Number of episodes to show, the first ones that `alma evaluate` plays with the same seed. Pictures show one."""
