@@ -34,6 +34,11 @@ COMMANDS: dict[str, type] = {
     "tasks": Tasks,
 }
 
+DESCRIPTION = (
+    "Multi-agent learning for composite tasks. `alma COMMAND --help` explains a command; "
+    "`alma --print-completion bash` (or zsh) prints a script for shell completion."
+)
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; errors that a user can mend are told in one line."""
@@ -66,13 +71,17 @@ def read_command(arguments: list[str]) -> Any:
         return read_train(rest)
     if name in COMMANDS:
         return read(COMMANDS[name], rest, f"alma {name}")
+    if name == "--print-completion":
+        if rest not in (["bash"], ["zsh"]):
+            raise ValueError("completion is for two shells: alma --print-completion bash, or zsh")
+        tyro.cli(overview(), prog="alma", args=["--tyro-print-completion", *rest])
     if name not in ("-h", "--help"):
         raise ValueError(f"there is no command {name!r}: choose from {', '.join(COMMANDS)} (see alma --help)")
-    tyro.cli(overview(), prog="alma", description="Multi-agent learning for composite tasks.", args=["--help"])
+    tyro.cli(overview(), prog="alma", description=DESCRIPTION, args=["--help"])
 
 
 def overview() -> Any:
-    """All commands as one type, for the help that lists them."""
+    """All commands as one type, for the help that lists them and for completion."""
     return Union[  # noqa: UP007
         tuple(
             Annotated[mirror(kind), tyro.conf.subcommand(name, description=str(kind.__doc__).partition("\n")[0])]
