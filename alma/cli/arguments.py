@@ -102,11 +102,12 @@ def allocator_or_run(name: str, purpose: str = "allocate") -> LearnedPolicy | st
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:
-    """Split `name=value`; values are written as in JSON, pairs also as `2,5`, and plain words are words."""
+    """Split `name=value`; values are written as in JSON, pairs also as `2,5` or `2..5`, and plain words are words."""
     name, equals, text = setting.partition("=")
     if not name or not equals:
         raise ValueError(f"write options as name=value, not {setting!r}")
-    for attempt in (text, f"[{text}]"):
+    range_of_two = [] if "," in text else [f"[{text.replace('..', ',', 1)}]"]
+    for attempt in (text, f"[{text}]", *range_of_two):
         try:
             value = json.loads(attempt)
         except json.JSONDecodeError:
