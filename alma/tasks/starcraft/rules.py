@@ -32,43 +32,49 @@ class Rules:
     """Unit pool: `sz` (Stalkers and Zealots), `mmm` (Marines, Marauders and Medivacs), or types joined by `+`, as in
     `marine+zergling`."""
     balance: Literal["symmetric", "disadvantage"] = "symmetric"
-    """Whether the enemy has the same units, or one more."""
+    """Whether the enemy has the same units (symmetric), or one more (disadvantage)."""
     spread: float | tuple[float, float] = 1.0
-    """1: armies come from all sides; 0: all from one. A pair: drawn between the two, for every army."""
+    """1: armies come from all sides; 0: all from one. A range is drawn from, for every army."""
     one_spread: float | None = None
-    """The spread of the second army alone, where it is not to be that of the others. Whatever the spread of the first
-    army, it stays where it is: places are counted from there."""
+    """Spread of the second army alone, if it is not to be that of the others. Places are counted from the first army,
+    whose own spread has no effect."""
     fighters: int | tuple[int, int] | None = None
-    """Units with a weapon on our side: a number, or the fewest and the most. By default 3 to 8 (`mmm`: 3 to 6)."""
+    """Number of our units with a weapon: a number, or a range. If not given, 3 to 8 (`mmm`: 3 to 6)."""
     medivacs: int | tuple[int, int] = (0, 2)
-    """The fewest and the most Medivacs, or a number, where the pool has them."""
+    """Number of our Medivacs, where the pool has them: a number, or a range."""
     team_seed: int = 0
-    """Decides which unit the enemy has more, for each team, at a disadvantage."""
+    """Random seed that decides, for each team, which unit the enemy has more at a disadvantage."""
 
     map_size: float = 32.0
+    """Length of each side of the map."""
     base_radius: float = 2.0
+    """Radius of the base; an enemy within it that can fight is a defeat."""
     army_distance: float = 14.0
-    """From the base to where armies start."""
+    """Distance from the base to where armies start."""
     max_armies: int = 3
+    """Largest number of armies, each of which is a subtask."""
     max_army_size: int = 4
+    """Largest number of enemies in an army."""
     first_attack: int = 20
-    """Armies first attack within so many steps; one at once."""
+    """Armies first attack within this many steps; one of them at once."""
     dwell: int | tuple[int, int] = (11, 20)
-    """An army attacks, or retreats, for so many steps: a number, or the fewest and the most."""
+    """Steps that an army attacks or retreats for: a number, or a range."""
     order_distance: float = 2.0
-    """How far away a move is ordered."""
+    """Distance that a move is ordered over."""
     order_range: float = 6.0
-    """Attacks and heals can be ordered on units this near, centre to centre."""
+    """Distance up to which units can be ordered to attack or heal another, from centre to centre."""
     sight: float = 28.0
+    """Distance up to which agents see entities."""
     max_steps: int = 150
-    """The time limit; reaching it is a defeat."""
+    """Time limit in steps; reaching it is a defeat."""
 
     kill_reward: float = 10.0
+    """Reward for a killed enemy, in addition to the damage."""
     win_reward: float = 200.0
-    """For victory, and for an army beaten in its own reward."""
+    """Reward for victory, and for a beaten army in its own reward."""
     heal_bonus: float = 4.0
-    """At a disadvantage: what a beaten army gives back to those who were nearer to its start than to any other's, as a
-    multiple of the share that the enemy has more."""
+    """At a disadvantage, what a beaten army heals those who were nearest to its start, as a multiple of the share that
+    the enemy has more."""
 
     def __post_init__(self) -> None:
         for name in ("spread", "fighters", "medivacs", "dwell"):
