@@ -19,10 +19,11 @@ from alma.watch.animation import check_out
 class Play(TaskChoice):
     """Play episodes with scripted or random agents; print success rates, or draw an episode."""
 
-    policy: str = "scripted"
-    """Who acts: one of the task's scripted policies, or `random`."""
-    allocation: str = "heuristic"
-    """Who allocates: `heuristic`, `heuristic:NAME`, `random`, or `fixed:0,0,1` with a subtask for each agent."""
+    policy: str | None = None
+    """Who acts: one of the task's scripts, or `random`. If not given: the task's first script, or `random`."""
+    allocation: str | None = None
+    """Who allocates: `heuristic`, `heuristic:NAME`, `random`, or `fixed:0,0,1` with a subtask for each agent. If not
+    given: `heuristic`, or `random` if the task has none."""
     period: int = 5
     """Steps between allocations, unless a subtask finishes or appears before."""
     episodes: int = 1
@@ -40,15 +41,18 @@ class Play(TaskChoice):
 
     def run(self) -> None:
         task = self.make()
-        players = Players(policy_by_name(task, self.policy), allocator_by_name(task, self.allocation), self.period)
+        policy = self.policy or next(iter(task.policies), "random")
+        allocation = self.allocation or ("heuristic" if task.heuristics else "random")
+        players = Players(policy_by_name(task, policy), allocator_by_name(task, allocation), self.period)
         if self.out:
             check_drawing(task)
             check_out(self.out)
         summary = summarise(play_with_progress(task, players, self.episodes, self.seed))
         if self.json:
-            names = {"task": self.task, "policy": self.policy, "allocation": self.allocation, "seed": self.seed}
+            names = {"task": self.task, "policy": policy, "allocation": allocation, "seed": self.seed}
             print(json.dumps({**names, **summary}))
         else:
+            console.print(f"policy {policy}, allocation {allocation}")
             console.print(summary_table(summary))
         if self.out:
             print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)
