@@ -1,12 +1,25 @@
-# Two commands matter: `make demo` and `make test`. Each sets itself up in .venv first; a second call reuses it.
+# Three commands matter: `make demo`, `make check` (under a minute) and `make test` (everything). Each sets itself up in
+# .venv first; a second call reuses it.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-browser chromium setup lock clean
+.PHONY: demo check test test-browser chromium setup lock clean
 
 demo: setup
 	$(BIN)/alma demo
+
+# Linters, types, and the tests that compile next to nothing.
+QUICK := tests/test_layers.py tests/task tests/nn/test_popart.py tests/learning tests/training/test_options.py \
+	tests/tasks/save_the_city/test_rules.py tests/tasks/starcraft/test_rules.py tests/cli/test_arguments.py \
+	tests/runs/test_checkpoint.py tests/runs/test_sinks.py tests/runs/test_progress.py tests/reproduce/test_figures.py \
+	tests/viewer/test_page.py tests/viewer/test_story.py
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto --dist loadfile $(QUICK)
 
 test: setup
 	$(BIN)/ruff check .
@@ -17,7 +30,7 @@ test: setup
 # `make test` runs these too, where there is a Chromium.
 test-browser: setup
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || $(MAKE) --no-print-directory chromium
-	$(BIN)/pytest tests/watch
+	$(BIN)/pytest tests/viewer
 
 chromium:
 	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then apt-get update && apt-get install -y chromium; \

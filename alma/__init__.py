@@ -1,34 +1,70 @@
 """Multi-agent learning for composite tasks: an allocator gives every agent a subtask, actors work on theirs.
 
-The public names are the ones below; everything else may change between versions.
+The public names are the ones in `__all__`; everything else may change between versions. Importing changes no settings
+of the process: `alma.train` and the command line do (`alma.configure`).
 """
 
-from alma.runs import runtime
-
-runtime.configure()  # before anything is compiled
-
-import alma.tasks  # noqa: E402, F401  # registers the tasks that come with the package
-from alma.runs.policy import LearnedPolicy, load  # noqa: E402
-from alma.task.check import TaskError, check_task  # noqa: E402
-from alma.task.outcome import Outcome  # noqa: E402
-from alma.task.registry import make, register, task_names  # noqa: E402
-from alma.task.spec import TaskSpec  # noqa: E402
-from alma.task.task import Task  # noqa: E402
-from alma.task.view import NOBODY, View  # noqa: E402
+import alma.tasks  # noqa: F401  # registers the tasks that come with the package
+from alma.actors.actors import Actors
+from alma.actors.scope import Flat, Labelled, Masked, Scope
+from alma.allocators.learned import LearnedAllocator
+from alma.allocators.rules import RuleAllocator
+from alma.api import evaluate, resume, train, watch
+from alma.play.situation import Situation
+from alma.play.summary import Results
+from alma.runs.policy import Policy, load
+from alma.runs.progress import Progress
+from alma.runs.runtime import configure
+from alma.task.check import TaskError, check_task
+from alma.task.outcome import Outcome
+from alma.task.registry import make, register, task_names
+from alma.task.scene import Line, Place, Scene, Thing
+from alma.task.spec import TaskSpec
+from alma.task.task import Task
+from alma.task.view import NOBODY, View, available_under
+from alma.training.methods import Method, learned_allocator, no_allocator, rule_allocator
+from alma.training.options import TrainingOptions
+from alma.training.presets import preset
 
 __version__ = "0.1.0"
 
 __all__ = [
     "NOBODY",
-    "LearnedPolicy",
+    "Actors",
+    "Flat",
+    "Labelled",
+    "LearnedAllocator",
+    "Line",
+    "Masked",
+    "Method",
     "Outcome",
+    "Place",
+    "Policy",
+    "Progress",
+    "Results",
+    "RuleAllocator",
+    "Scene",
+    "Scope",
+    "Situation",
     "Task",
     "TaskError",
     "TaskSpec",
+    "Thing",
+    "TrainingOptions",
     "View",
+    "available_under",
     "check_task",
+    "configure",
+    "evaluate",
+    "learned_allocator",
     "load",
     "make",
+    "no_allocator",
+    "preset",
     "register",
+    "resume",
+    "rule_allocator",
     "task_names",
+    "train",
+    "watch",
 ]

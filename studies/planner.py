@@ -237,7 +237,8 @@ class Planner:
         task, console = SaveTheCity(Rules(agents=2)), Console()
         begin = jax.jit(jax.vmap(lambda key: task.reset(jax.random.split(key)[0])))  # as evaluation does
         states = jax.device_get(begin(episode_keys(0, self.cities)))
-        saved = np.asarray(play_episodes(task, alma.load(self.run_or_weights).players, self.cities).success)
+        policy = alma.load(self.run_or_weights)
+        saved = np.asarray(play_episodes(task, policy.team, policy.params, self.cities).success)
         verdicts = defaultdict(list)
         for number in track(range(self.cities), "searching", console=Console(stderr=True)):
             city = City.of(task.rules, jax.tree.map(lambda leaf, number=number: leaf[number], states))

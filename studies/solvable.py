@@ -19,10 +19,11 @@ from rich.console import Console
 
 import alma
 from alma.allocators.proposal import allowed_subtasks
-from alma.nn.choice import choose_uniformly
+from alma.allocators.rules import RuleAllocator
 from alma.play.episodes import begin, episode_keys, play_step
 from alma.play.situation import Situation
-from alma.play.team import Players
+from alma.play.team import Params, ScriptedActors, Team
+from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 
 NOISE = ((0.0, 0.0), (0.03, 0.05), (0.05, 0.1), (0.1, 0.1), (0.05, 0.25))
@@ -30,31 +31,34 @@ NOISE = ((0.0, 0.0), (0.03, 0.05), (0.05, 0.1), (0.1, 0.1), (0.05, 0.25))
 CITIES_AT_ONCE = 32
 
 
-def noisy(players: Players) -> Players:
-    """Players who do the same, but for some noise; parameters are (theirs, share of actions, share of subtasks)."""
+def noisy(policy: alma.Policy) -> Team:
+    """The policy's team, but for some noise. The parameters of either part are (its own, the share that is random)."""
+    actors, allocator = policy.team.actors, policy.team.allocator
 
     def act(params: Any, key: PRNGKeyArray, situation: Situation) -> Int[Array, "A"]:
-        return mix(key, params[1], players.policy(params[0], key, situation), situation.view.available)
+        return mix(key, params[1], actors.greedy(params[0], key, situation), situation.view.available)
 
     def allocate(params: Any, key: PRNGKeyArray, situation: Situation) -> Int[Array, "A"]:
-        chosen = players.allocator(params[0], key, situation)
-        return mix(key, params[2], chosen, allowed_subtasks(situation.view, len(chosen)))
+        chosen = allocator.greedy(params[0], key, situation)
+        return mix(key, params[1], chosen, allowed_subtasks(situation.view, len(chosen)))
 
     def mix(key: PRNGKeyArray, share: Any, chosen: Any, allowed: Bool[Array, "A n"]) -> Int[Array, "A"]:
         whether, which = jax.random.split(jax.random.fold_in(key, 1))
         return jnp.where(jax.random.uniform(whether, chosen.shape) < share, choose_uniformly(which, allowed), chosen)
 
-    return Players(act, allocate, players.period)
+    return Team(ScriptedActors(act), RuleAllocator(allocate), policy.period)
 
 
-@partial(jax.jit, static_argnums=(0, 4))
+@partial(jax.jit, static_argnums=(0, 1, 5))
 def attempts(
-    task: Task, players: Players, cities: Key[Array, "n"], key: PRNGKeyArray, count: int
+    task: Task, team: Team, params: Params, cities: Key[Array, "n"], key: PRNGKeyArray, count: int
 ) -> Bool[Array, "n {count}"]:
     """Which of so many attempts at each city came off."""
-    episodes = jax.vmap(partial(begin, task, players))(jnp.repeat(cities, count))
+    episodes = begin(task, team, params, jnp.repeat(cities, count))
     episodes = replace(episodes, key=jax.random.split(key, len(cities) * count))  # the same city, another course
-    ended = jax.lax.while_loop(lambda now: ~jnp.all(now.done), lambda now: play_step(task, players, now)[0], episodes)
+    ended = jax.lax.while_loop(
+        lambda now: ~jnp.all(now.done), lambda now: play_step(task, team, params, now)[0], episodes
+    )
     return ended.success.reshape(len(cities), count)
 
 
@@ -74,16 +78,18 @@ class Solvable:
     def run(self) -> None:
         policy = alma.load(self.run_or_weights)
         task = alma.make("save-the-city", agents=self.agents)
-        players, console = noisy(policy.players), Console()
+        team, console = noisy(policy), Console()
         keys = episode_keys(0, self.cities)
         ever = np.zeros(self.cities, bool)
         for number, (actions, subtasks) in enumerate(NOISE):
-            trying = replace(players, params=(policy.params, jnp.float32(actions), jnp.float32(subtasks)))
+            shares = {"actors": jnp.float32(actions), "allocator": jnp.float32(subtasks)}
+            params = {part: (policy.params[part], share) for part, share in shares.items()}
             found = [
                 np.asarray(
                     attempts(
                         task,
-                        trying,
+                        team,
+                        params,
                         keys[first : first + CITIES_AT_ONCE],
                         jax.random.key(number * self.cities + first),
                         self.attempts,

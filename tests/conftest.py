@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections import Counter
 
 import helpers.shapes  # noqa: F401  # named below
 import pytest
@@ -23,3 +24,13 @@ def forget_programs():
     yield
     jax.clear_caches()
     gc.collect()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say loudly what was not tested, and why."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if reasons:
+        terminalreporter.section("NOT TESTED HERE", sep="!", red=True, bold=True)
+    for reason, count in reasons.items():
+        terminalreporter.write_line(f"{count} tests skipped: {reason}", yellow=True)

@@ -47,8 +47,8 @@ def test_the_methods_of_ones_own_can_be_trained(name, tmp_path, monkeypatch):
     (tmp_path / "my_methods.py").write_text(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0])
     monkeypatch.syspath_prepend(tmp_path)
     trainer = Trainer(Doors(), SMALL, f"my_methods:{name}")
-    _, figures = jax.eval_shape(trainer.update, jax.eval_shape(trainer.init, jax.random.key(0)))
-    assert ("utility_size" in figures) == (name == "CALM")
+    _, metrics = jax.eval_shape(trainer.update, jax.eval_shape(trainer.init, jax.random.key(0)))
+    assert ("utility_size" in metrics) == (name == "CALM")
 
 
 @pytest.mark.parametrize("method", ["alma", "alma-no-mask", "copa", "random"])
@@ -61,8 +61,8 @@ def test_the_task_of_ones_own_can_be_trained(name, method, monkeypatch):
     exec(compile(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], "own", "exec"), named)
     options = preset(name, "starcraft")  # imagined groups, and targets in `fast`
     trainer = Trainer(named["Doors"](agents=4), options, method)
-    _, figures = jax.eval_shape(trainer.update, jax.eval_shape(trainer.init, jax.random.key(0)))
-    assert "actor_loss" in figures
+    _, metrics = jax.eval_shape(trainer.update, jax.eval_shape(trainer.init, jax.random.key(0)))
+    assert "actor_loss" in metrics
 
 
 def test_all_figures_are_told_of():

@@ -3,26 +3,26 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.actors.networks import ActorNetworks, Strategy, greedy, make_networks, take
+from alma.actors.networks import ActorNetworks, greedy, make_networks, take
 from alma.actors.options import ActorOptions
 from alma.actors.qmix import ActorBatch, actor_batch, qmix_loss
 from alma.actors.refil import imagine_groups, refil_loss
 from alma.actors.scope import Scope
 from alma.learning import replay
-from alma.learning.learner import Clock, Figures, Level, Params, begin_level, learn
-from alma.nn.choice import choose_uniformly
-from alma.play.situation import Ratings, Situation
+from alma.learning.learner import Clock, LearnerState, Metrics, Params, begin_learner, learn
+from alma.play.situation import ActionValues, Situation, Strategy
+from alma.task.choice import choose_uniformly
 from alma.task.spec import TaskSpec
 from alma.task.view import Actions, View
 
 
-class Wildness(NamedTuple):
+class EpsilonGreedy(NamedTuple):
     """How much actors explore."""
 
     share: Float[Array, ""]
@@ -47,20 +47,26 @@ class Actors:
     period: int
     """N_t: steps between decisions, at the most."""
 
+    is_coached: ClassVar[bool] = False
+
     @cached_property
     def networks(self) -> ActorNetworks:
         return make_networks(self.spec, self.options, self.scope)
 
-    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
-        return begin_level(self.networks.init(key, view, allocation), self.options)
+    @property
+    def knows_subtasks(self) -> bool:
+        return self.scope.knows_subtasks
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
+        return begin_learner(self.networks.init(key, view, allocation), self.options)
 
     def act(
         self,
         params: Params,
         key: PRNGKeyArray,
         situations: Situation,
-        was_wild: Bool[Array, "N A"],
-        wildness: Wildness,
+        was_random: Bool[Array, "N A"],
+        exploration: EpsilonGreedy,
     ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
         """Best actions and random ones, and which are random."""
         value_key, random_key, repeat_key, start_key = jax.random.split(key, 4)
@@ -68,11 +74,11 @@ class Actors:
         available = self._available(situations)
         values = self.values(params, value_key, situations)
         repeatable = jnp.take_along_axis(available, jnp.maximum(last_action, 0)[..., None], axis=-1)[..., 0]
-        repeats = was_wild & repeatable & (jax.random.uniform(repeat_key, was_wild.shape) < wildness.persistence)
-        starts = jax.random.uniform(start_key, was_wild.shape) < wildness.start
+        repeats = was_random & repeatable & (jax.random.uniform(repeat_key, was_random.shape) < exploration.persistence)
+        starts = jax.random.uniform(start_key, was_random.shape) < exploration.start
         random = jnp.where(repeats, last_action, choose_uniformly(random_key, available))
-        wild = repeats | starts
-        return jnp.where(wild, random, greedy(values, available)), wild
+        explored = repeats | starts
+        return jnp.where(explored, random, greedy(values, available)), explored
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
         """Everybody's best available action."""
@@ -83,22 +89,26 @@ class Actors:
         sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
         return self.networks.utilities(params, sight, jnp.asarray(situation.last_action), situation.strategy)
 
-    def rate(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Ratings:
+    def advise_best(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Strategy:
+        """The mean strategy of a coach; None where there is none."""
+        return self.networks.advise_best(params, key, situation.view)
+
+    def explain_actions(self, params: Params, key: PRNGKeyArray, situation: Situation) -> ActionValues:
         """Everybody's utilities, with what they are based on."""
         sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
-        return Ratings(self.values(params, key, situation), self._available(situation), sight.attends)
+        return ActionValues(self.values(params, key, situation), self._available(situation), sight.attends)
 
     def _available(self, situation: Situation) -> Bool[Array, "*b A U"]:
         return self.scope.available(situation.view, jnp.asarray(situation.allocation))
 
     def update(
         self,
-        level: Level,
+        learner: LearnerState,
         key: PRNGKeyArray,
         steps: replay.Steps,
         view_of: Callable[[Any], View],
         clock: Clock,
-    ) -> tuple[Level, Figures]:
+    ) -> tuple[LearnerState, Metrics]:
         """One step of learning from replay."""
         options = self.options
         window_key, batch_key, loss_key = jax.random.split(key, 3)
@@ -107,8 +117,8 @@ class Actors:
         )
         transitions = replay.unfold(windows, options.n_step + 1)
         batch = actor_batch(
-            level.params,
-            level.target,
+            learner.params,
+            learner.target,
             self.networks,
             view_of,
             batch_key,
@@ -118,17 +128,17 @@ class Actors:
             ends=options.ends,
             next_allocation=options.next_allocation,
         )
-        head = self.networks.head.adapt(level.params["head"], batch.target, batch.counts)
-        level = replace(level, params={**level.params, "head": head})
-        return learn(level, lambda params: self.loss(params, loss_key, batch), options, clock)
+        head = self.networks.head.adapt(learner.params["head"], batch.target, batch.counts)
+        learner = replace(learner, params={**learner.params, "head": head})
+        return learn(learner, lambda params: self.loss(params, loss_key, batch), options, clock)
 
-    def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Figures]:
+    def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Metrics]:
         """What is minimised."""
         return self.value_loss(params, key, batch, None)
 
     def value_loss(
         self, params: Params, key: PRNGKeyArray, batch: ActorBatch, strategy: Strategy
-    ) -> tuple[Float[Array, ""], Figures]:
+    ) -> tuple[Float[Array, ""], Metrics]:
         """Attention QMIX, and a share of REFIL."""
         look_key, group_key = jax.random.split(key)
         sight = self.networks.look(look_key, batch.view, batch.allocation)
@@ -137,11 +147,11 @@ class Actors:
         masks = jnp.concatenate([masks, masks & groups], axis=1)
         values = self.networks.utilities_under(params, masks, sight, batch.last_action, strategy)
         chosen = take(values, jnp.broadcast_to(batch.action[:, None], values.shape[:-1]))
-        loss, figures = qmix_loss(params, self.networks, batch, sight, chosen[:, 0])
+        loss, metrics = qmix_loss(params, self.networks, batch, sight, chosen[:, 0])
         if not share:
-            return loss, figures
+            return loss, metrics
         imagined = refil_loss(params, self.networks, batch, sight, groups, chosen[:, 1:])
-        return (1 - share) * loss + share * imagined, {**figures, "imagined_loss": imagined}
+        return (1 - share) * loss + share * imagined, {**metrics, "imagined_loss": imagined}
 
     def _groups(self, key: PRNGKeyArray, masks: Bool[Array, "B 1 A E"]) -> Bool[Array, "B 2 A E"]:
         """Rows are windows over and over, a step further each time: a window keeps its groups."""

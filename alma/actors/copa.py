@@ -6,7 +6,7 @@ network must be able to recognise a strategy by the actions taken, and strategie
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from alma.actors.coach import Coach, Gaussian, Recogniser
 from alma.actors.networks import ActorNetworks, make_networks, make_trunk
 from alma.actors.qmix import ActorBatch
 from alma.actors.scope import Labelled, Sight
-from alma.learning.learner import Figures, Params
+from alma.learning.learner import Metrics, Params
 from alma.nn.masks import look_at
 from alma.task.view import NOBODY, View
 
@@ -69,6 +69,8 @@ class CoachedNetworks(ActorNetworks):
 class CoachedActors(Actors):
     """Actors with a coach."""
 
+    is_coached: ClassVar[bool] = True
+
     @cached_property
     def networks(self) -> CoachedNetworks:
         options, labels = self.options.networks, Labelled(self.spec)
@@ -80,16 +82,16 @@ class CoachedActors(Actors):
             recogniser=Recogniser(trunk, options.hidden, len(self.spec.actions)),
         )
 
-    def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Figures]:
+    def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Metrics]:
         value_key, coach_key, draw_key, recognise_key = jax.random.split(key, 4)
         advice = self.networks.strategies(params, coach_key, batch.decided)
         strategy = advice.draw(draw_key)
-        loss, figures = self.value_loss(params, value_key, batch, strategy)
+        loss, metrics = self.value_loss(params, value_key, batch, strategy)
         guess = self.networks.recognise(params, recognise_key, batch.view, batch.action)
         present = batch.view.present[:, : self.spec.agents]
         unlikely, narrow = recognition_loss(guess, strategy, present), -mean_entropy(advice, present)
         total = loss + self.options.advice * (unlikely + ENTROPY_SHARE * narrow)
-        return total, {**figures, "recognition_loss": unlikely, "strategy_entropy": -narrow}
+        return total, {**metrics, "recognition_loss": unlikely, "strategy_entropy": -narrow}
 
 
 def recognition_loss(guess: Gaussian, strategy: Float[Array, "B A H"], present: Bool[Array, "B A"]) -> Float[Array, ""]:

@@ -14,12 +14,11 @@ from alma.actors.utility import Utility
 from alma.nn.attention import Attention, Pooling
 from alma.nn.masks import look_at
 from alma.nn.popart import Head, make_head
+from alma.play.situation import Strategy
 from alma.task.spec import TaskSpec
 from alma.task.view import View
 
 Params = Any
-Strategy = Float[Array, "*b A H"] | None
-"""What a coach advises every agent; None where there is no coach."""
 
 
 @dataclass(frozen=True)

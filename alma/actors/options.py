@@ -73,8 +73,8 @@ class ActorOptions(LearningOptions):
     """When the value of a subtask ends: when that subtask is finished (subtask), or also when the episode terminates
     for another reason, such as another army breaking through (episode)."""
     next_allocation: NextAllocation = "kept"
-    """Allocation under which agents observe the state that is bootstrapped from: the one they acted under (kept), or
-    the one in force in that state (renewed)."""
+    """Allocation under which the best actions in the next state are chosen when bootstrapping: the one that agents
+    acted under (kept), or the one that follows it (renewed). Their values are always those under the first."""
     imagination: float = 0.0
     """Weight of REFIL's loss with imagined groups (lambda), from 0 to 1; 0 is attention QMIX alone."""
     advice: float = 5e-5

@@ -108,8 +108,8 @@ def actor_batch(
 ) -> ActorBatch:
     """Double Q-learning: the live network chooses the next actions, the target network values them.
 
-    The values of the next state are those of the teams at first; `next_allocation` says whether their members look at
-    it as members of these teams, or as their next allocation has it.
+    The values of the next state are those of the teams at first. `next_allocation` says whether the live network looks
+    at it as these teams do, or under the allocation that follows.
     """
     first_key, look_key, live_key, target_key = jax.random.split(key, 4)
     # Values of subtasks go on beyond the end of an episode if they end with their subtask only; a task as a whole ends
@@ -128,9 +128,11 @@ def actor_batch(
     available = networks.scope.available(later.view, allocation)
     best = greedy(networks.utilities(params, seen, later.last_action, strategy), available)
     strategy = networks.advise(target_params, target_key, later.decided)
-    utilities = take(networks.utilities(target_params, seen, later.last_action, strategy), best)
+    utilities = take(networks.utilities(target_params, sight, later.last_action, strategy), best)
     value = networks.head.value(target_params["head"], networks.mix(target_params, utilities, sight, later.last_action))
-    goes_on = networks.scope.active(later.view) & (beyond | ~returns.terminated[:, None])
+    # A team of which nobody is left earns nothing more, whatever the head makes of an empty sum.
+    left = jnp.any(sight.members > 0, axis=-2)
+    goes_on = networks.scope.active(later.view) & left & (beyond | ~returns.terminated[:, None])
     discount = networks.spread(goes_on * gamma ** returns.steps[:, None], sight)
     # Who there was at first is who earned the rewards: by the end of an episode, others may be in its place.
     before = networks.look(first_key, view, allocation)

@@ -7,9 +7,10 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.learning import replay
-from alma.learning.learner import Clock, Figures, Level, Params
-from alma.play.situation import Considered, Situation
-from alma.task.view import Allocation, View
+from alma.learning.learner import Clock, LearnerState, Metrics, Params
+from alma.play.situation import Situation
+from alma.play.team import PlayingAllocator
+from alma.task.view import View
 
 
 @dataclass(frozen=True)
@@ -23,32 +24,26 @@ class Exploration:
 
 
 @runtime_checkable
-class TrainingAllocator(Protocol):
-    """What training asks of an allocator."""
+class TrainingAllocator(PlayingAllocator, Protocol):
+    """What training asks of an allocator, besides what playing does. N environments are asked at once."""
 
     @property
-    def allocates(self) -> bool:
-        """False where nobody is ever given a subtask."""
+    def learns(self) -> bool:
+        """Whether it learns from decisions; those of others are not kept."""
 
-    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level: ...
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState: ...
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
     ) -> Int[Array, "N A"]:
         """New allocations where they are due."""
 
-    def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
-        """The allocation it would choose, without exploration."""
-
-    def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered | None:
-        """What it has taken that one from; None where there is no critic."""
-
     def update(
         self,
-        level: Level,
+        learner: LearnerState,
         key: PRNGKeyArray,
-        decisions: replay.Decisions,
+        decisions: replay.Decisions | None,
         view_of: Callable[[Any], View],
         clock: Clock,
-    ) -> tuple[Level, Figures]:
+    ) -> tuple[LearnerState, Metrics]:
         """One round of learning from replay."""

@@ -10,14 +10,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from alma.allocators.networks import AllocatorNetworks
 from alma.learning.replay import Decision, follow_each_other, pick
-from alma.nn.choice import choose_uniformly
+from alma.task.choice import choose_uniformly
 from alma.task.view import NOBODY, View
 
 Params = Any
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateCounts:
     """How many allocations the critic gets to choose from."""
 
     proposals: int
@@ -27,7 +27,12 @@ class Candidates:
 
 
 def choose(
-    networks: AllocatorNetworks, params: Params, key: PRNGKeyArray, encoded: Any, view: View, candidates: Candidates
+    networks: AllocatorNetworks,
+    params: Params,
+    key: PRNGKeyArray,
+    encoded: Any,
+    view: View,
+    candidates: CandidateCounts,
 ) -> tuple[Int[Array, "*b A"], Int[Array, "*b P A"]]:
     """The candidate with the highest value, and all candidates: proposals first."""
     drawn = draw_candidates(networks, params, key, encoded, view, candidates)
@@ -37,7 +42,12 @@ def choose(
 
 
 def draw_candidates(
-    networks: AllocatorNetworks, params: Params, key: PRNGKeyArray, encoded: Any, view: View, candidates: Candidates
+    networks: AllocatorNetworks,
+    params: Params,
+    key: PRNGKeyArray,
+    encoded: Any,
+    view: View,
+    candidates: CandidateCounts,
 ) -> Int[Array, "*b P A"]:
     """Proposals, then their variations."""
     proposal_key, variation_key = jax.random.split(key)
@@ -103,7 +113,7 @@ def allocator_batch(
     *,
     gamma: float,
     reward_scale: float,
-    candidates: Candidates,
+    candidates: CandidateCounts,
     entropy_proposals: int = 0,
 ) -> AllocatorBatch:
     """Double Q-learning: the live critic chooses among fresh proposals, the target critic values the choice.
@@ -144,10 +154,10 @@ def aql_loss(
     considered = jnp.concatenate([batch.best[:, None], batch.proposals], axis=1)
     logs, spreads = networks.log_probabilities(params, batch.later, considered)
     log_best, spread = logs[:, 0], jnp.mean(spreads[:, 1:] if batch.proposals.shape[1] else spreads, axis=1)
-    figures = {
+    metrics = {
         "critic_loss": jnp.mean(error**2),
         "proposal_loss": jnp.mean(-log_best - entropy * spread),
         "proposal_entropy": jnp.mean(spread),
         "allocation_value": jnp.mean(networks.head.value(params["head"], raw)),
     }
-    return figures["critic_loss"] + figures["proposal_loss"], figures
+    return metrics["critic_loss"] + metrics["proposal_loss"], metrics

@@ -3,23 +3,23 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.allocators.allocator import Exploration
-from alma.allocators.aql import Candidates, allocator_batch, aql_loss, choose, draw_candidates
+from alma.allocators.aql import CandidateCounts, allocator_batch, aql_loss, choose, draw_candidates
 from alma.allocators.networks import AllocatorNetworks, PairAllocator, PointerAllocator
 from alma.allocators.options import AllocatorOptions
 from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
-from alma.learning.learner import Clock, Figures, Level, Params, begin_level, learn
-from alma.nn.choice import choose_uniformly
+from alma.learning.learner import Clock, LearnerState, Metrics, Params, begin_learner, learn
 from alma.nn.popart import make_head
 from alma.play.decisions import only_where
-from alma.play.situation import Considered, Situation
+from alma.play.situation import Candidates, Situation
+from alma.task.choice import choose_uniformly
 from alma.task.spec import TaskSpec
 from alma.task.view import Allocation, View
 
@@ -31,6 +31,11 @@ class LearnedAllocator:
     spec: TaskSpec
     options: AllocatorOptions
 
+    allocates: ClassVar[bool] = True
+    needs_state: ClassVar[bool] = False
+    has_critic: ClassVar[bool] = True
+    learns: ClassVar[bool] = True
+
     @cached_property
     def networks(self) -> AllocatorNetworks:
         options = self.options.networks
@@ -41,22 +46,18 @@ class LearnedAllocator:
         return PairAllocator(head, options.width, options.choice_width, self.spec.things_per_subtask, features)
 
     @property
-    def allocates(self) -> bool:
-        return True
-
-    @property
-    def candidates(self) -> Candidates:
+    def candidates(self) -> CandidateCounts:
         """While it learns."""
-        return Candidates(self.options.proposals, self.options.variations)
+        return CandidateCounts(self.options.proposals, self.options.variations)
 
     @property
-    def played_candidates(self) -> Candidates:
+    def played_candidates(self) -> CandidateCounts:
         """When it plays what it has learned: looking at more of them only costs time there."""
         times = self.options.play_candidates
-        return Candidates(times * self.options.proposals, times * self.options.variations)
+        return CandidateCounts(times * self.options.proposals, times * self.options.variations)
 
-    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
-        return begin_level(self.networks.init(key, view, allocation), self.options)
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
+        return begin_learner(self.networks.init(key, view, allocation), self.options)
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
@@ -81,31 +82,39 @@ class LearnedAllocator:
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
         return choose(self.networks, params, key, encoded, situation.view, self.played_candidates)[0]
 
-    def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered:
+    def explain_allocation(
+        self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation
+    ) -> Candidates:
         """What was taken, and everything that is proposed in this situation, with the critic's values."""
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
         drawn = draw_candidates(self.networks, params, key, encoded, situation.view, self.played_candidates)
         allocations = jnp.concatenate([jnp.asarray(taken)[None], drawn])
-        return Considered(allocations, self.networks.values(params, encoded, allocations))
+        return Candidates(allocations, self.networks.values(params, encoded, allocations))
+
+    def values(self, params: Params, situation: Situation, allocations: Int[Array, "P A"]) -> Float[Array, "P"]:
+        """The critic's value of each of several allocations."""
+        encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
+        return self.networks.values(params, encoded, allocations)
 
     def update(
         self,
-        level: Level,
+        learner: LearnerState,
         key: PRNGKeyArray,
-        decisions: replay.Decisions,
+        decisions: replay.Decisions | None,
         view_of: Callable[[Any], View],
         clock: Clock,
-    ) -> tuple[Level, Figures]:
+    ) -> tuple[LearnerState, Metrics]:
+        assert decisions is not None, "what learns has its decisions kept"
         options = self.options
 
-        def once(level: Level, key: PRNGKeyArray) -> tuple[Level, Figures]:
+        def once(learner: LearnerState, key: PRNGKeyArray) -> tuple[LearnerState, Metrics]:
             sample_key, proposal_key = jax.random.split(key)
             sampled = replay.sample_decisions(
                 sample_key, decisions, options.batch, clock.env_steps, options.max_age, options.n_step
             )
             batch = allocator_batch(
-                level.params,
-                level.target,
+                learner.params,
+                learner.target,
                 self.networks,
                 view_of,
                 proposal_key,
@@ -115,12 +124,14 @@ class LearnedAllocator:
                 candidates=self.candidates,
                 entropy_proposals=options.entropy_proposals,
             )
-            head = self.networks.head.adapt(level.params["head"], batch.target, jnp.ones_like(batch.target))
-            level = replace(level, params={**level.params, "head": head})
-            return learn(level, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock)
+            head = self.networks.head.adapt(learner.params["head"], batch.target, jnp.ones_like(batch.target))
+            learner = replace(learner, params={**learner.params, "head": head})
+            return learn(
+                learner, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock
+            )
 
-        level, figures = jax.lax.scan(once, level, jax.random.split(key, options.updates))
-        return level, jax.tree.map(jnp.mean, figures)
+        learner, metrics = jax.lax.scan(once, learner, jax.random.split(key, options.updates))
+        return learner, jax.tree.map(jnp.mean, metrics)
 
 
 def wander(key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, chance: Float[Array, ""]) -> Int[Array, "N A"]:

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.nn.choice import choose_by_logits
 from alma.nn.masks import allocation_matrix
+from alma.task.choice import choose_by_logits
 from alma.task.view import NOBODY, View
 
 

@@ -3,33 +3,42 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from alma.allocators.allocator import Exploration
-from alma.allocators.options import AllocatorOptions
 from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
-from alma.learning.learner import Clock, Figures, Level, Params
-from alma.nn.choice import choose_uniformly
-from alma.play.situation import Allocator, Situation
+from alma.learning.learner import Clock, LearnerState, Metrics, Params
+from alma.play.situation import Rule, Situation
+from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 from alma.task.view import NOBODY, Allocation, View
 
 
-def heuristic(task: Task, name: str = "") -> Allocator:
+@dataclass(frozen=True)
+class Heuristic:
+    """One of the task's own rules, by name."""
+
+    task: Task
+    name: str
+
+    def __call__(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        return self.task.heuristics[self.name](situation.state)
+
+
+def heuristic(task: Task, name: str = "") -> Heuristic:
     """One of the task's own rules; its first one by default."""
     if not task.heuristics:
         raise ValueError(f"the task {task.spec.name!r} has no heuristic allocation: use another allocator")
-    rule = task.heuristics.get(name or next(iter(task.heuristics)))
-    if rule is None:
+    if name and name not in task.heuristics:
         raise ValueError(
             f"the task {task.spec.name!r} has no heuristic {name!r}: choose from {', '.join(task.heuristics)}"
         )
-    return lambda params, key, situation: rule(situation.state)
+    return Heuristic(task, name or next(iter(task.heuristics)))
 
 
 def uniform(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
@@ -37,7 +46,7 @@ def uniform(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
     return choose_uniformly(key, allowed_subtasks(situation.view, len(situation.allocation)))
 
 
-def nobody(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
+def allocate_nobody(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
     """No agent is given a subtask, for actors that know of none."""
     return jnp.full_like(situation.allocation, NOBODY)
 
@@ -54,7 +63,7 @@ class Fixed:
         return jnp.where(works, chosen, NOBODY)
 
 
-def fixed(task: Task, subtasks: str) -> Allocator:
+def fixed(task: Task, subtasks: str) -> Fixed:
     """An allocation written as a subtask for each agent, `0,0,1`."""
     agents, last = task.spec.agents, task.spec.subtasks - 1
     try:
@@ -69,15 +78,15 @@ def fixed(task: Task, subtasks: str) -> Allocator:
     return Fixed(numbers)
 
 
-def allocator_by_name(task: Task, name: str) -> Allocator:
+def allocator_by_name(task: Task, name: str) -> "RuleAllocator":
     """`heuristic`, `heuristic:NAME`, `random` or `fixed:0,0,1`."""
     kind, _, which = name.partition(":")
     if kind == "heuristic":
-        return heuristic(task, which)
+        return RuleAllocator(heuristic(task, which), needs_state=True)
     if kind == "fixed":
-        return fixed(task, which)
+        return RuleAllocator(fixed(task, which))
     if name == "random":
-        return uniform
+        return RuleAllocator(uniform)
     rules = [f"heuristic:{rule}" for rule in task.heuristics]
     choices = ", ".join(["random", "heuristic", *rules, "fixed:SUBTASKS"])
     raise ValueError(f"unknown allocation {name!r}: choose from {choices}")
@@ -85,17 +94,19 @@ def allocator_by_name(task: Task, name: str) -> Allocator:
 
 @dataclass(frozen=True)
 class RuleAllocator:
-    """A rule that needs no learning: a heuristic, or chance."""
+    """An allocator that needs no learning: a heuristic, or chance."""
 
-    rule: Allocator
-    options: AllocatorOptions
+    rule: Rule
     allocates: bool = True
     """False where nobody is ever given a subtask."""
     needs_state: bool = False
     """Whether the rule looks at the task's state, which networks never do."""
 
-    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> Level:
-        return Level({}, {}, optimiser=(), copied=jnp.int32(0))  # nothing to learn
+    learns: ClassVar[bool] = False
+    has_critic: ClassVar[bool] = False
+
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
+        return LearnerState({}, {}, optimiser=(), copied=jnp.int32(0))  # nothing to learn
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
@@ -107,15 +118,15 @@ class RuleAllocator:
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         return self.rule(params, key, situation)
 
-    def weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> None:
-        """A rule considers nothing."""
+    def explain_allocation(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> None:
+        """A rule considers nothing else."""
 
     def update(
         self,
-        level: Level,
+        learner: LearnerState,
         key: PRNGKeyArray,
-        decisions: replay.Decisions,
+        decisions: replay.Decisions | None,
         view_of: Callable[[Any], View],
         clock: Clock,
-    ) -> tuple[Level, Figures]:
-        return level, {}
+    ) -> tuple[LearnerState, Metrics]:
+        return learner, {}

@@ -1,7 +1,7 @@
 """The best allocation that a critic knows of, looked for with patience: it tells what proposals lose."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from alma.allocators.learned import LearnedAllocator
 from alma.allocators.networks import AllocatorNetworks, Params
 from alma.allocators.proposal import allowed_subtasks
-from alma.play.situation import Considered, Situation
+from alma.play.situation import Candidates, Situation
 from alma.task.view import NOBODY, Allocation, View
 
 ALL_AT_MOST = 10_000
@@ -27,18 +27,24 @@ class SearchAllocator:
     learned: LearnedAllocator
     all_at_most: int = ALL_AT_MOST
 
-    def __call__(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
-        networks, own = self.learned.networks, params["allocator"]
+    allocates: ClassVar[bool] = True
+    needs_state: ClassVar[bool] = False
+    has_critic: ClassVar[bool] = True
+
+    def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
+        networks = self.learned.networks
         view, previous = situation.view, jnp.asarray(situation.allocation)
-        best = search_all(networks, own, view, previous, self.all_at_most)
+        best = search_all(networks, params, view, previous, self.all_at_most)
         if view.active.shape[-1] ** len(previous) <= self.all_at_most:  # nothing can be more than this
             return best
-        good = search_nearby(networks, own, key, view, previous, self.learned.options.proposals)
+        good = search_nearby(networks, params, key, view, previous, self.learned.options.proposals)
         return jnp.where(how_many(view, len(previous)) <= self.all_at_most, best, good)
 
-    def weigh(self, params: Any, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered:
+    def explain_allocation(
+        self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation
+    ) -> Candidates:
         """What was found, and what would have been proposed."""
-        return self.learned.weigh(params["allocator"], key, situation, taken)
+        return self.learned.explain_allocation(params, key, situation, taken)
 
 
 BLOCK = 256

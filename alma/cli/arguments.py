@@ -6,9 +6,9 @@ from typing import Annotated, Any, TypeAlias
 
 import tyro
 
-from alma.play.team import Players
+from alma.play.team import Params, Team
 from alma.runs.config import check_seed
-from alma.runs.policy import LearnedPolicy, check_fits, load, transplant
+from alma.runs.policy import Policy, check_fits, load, transplant
 from alma.runs.pretrained import DEFAULT, locate
 from alma.task.registry import make
 from alma.task.task import Task
@@ -60,24 +60,25 @@ class LearnedChoice:
         for setting in self.set:
             parse_setting(setting)
 
-    def task_options(self, policy: LearnedPolicy) -> dict[str, Any]:
+    def task_options(self, policy: Policy) -> dict[str, Any]:
         return {**policy.config.task_options, **dict(map(parse_setting, self.set))}
 
-    def make_task(self, policy: LearnedPolicy) -> Task:
+    def make_task(self, policy: Policy) -> Task:
         """The task to play, which what was learned must fit."""
         name = self.task or policy.config.task
         task = replace(policy.config, task=name, task_options=self.task_options(policy)).make_task()
         check_fits(policy.task.spec, task.spec)
         return task
 
-    def make_players(self, policy: LearnedPolicy, task: Task) -> Players:
+    def make_team(self, policy: Policy, task: Task) -> tuple[Team, Params]:
+        """Who plays, and what they have learned."""
         if self.actors is None and self.allocator is None:
-            return policy.players
+            return policy.team, policy.params
         actors = self.actors and actors_or_run(self.actors, task)
         return transplant(policy, actors, self.allocator and allocator_or_run(self.allocator), task)
 
 
-def actors_or_run(name: str, task: Task) -> LearnedPolicy | str:
+def actors_or_run(name: str, task: Task) -> Policy | str:
     """A script of the task by name as it is, and anything else as a run."""
     scripts = ["random", *task.policies]
     if name in scripts:
@@ -89,7 +90,7 @@ def actors_or_run(name: str, task: Task) -> LearnedPolicy | str:
     return load(name)
 
 
-def allocator_or_run(name: str, purpose: str = "allocate") -> LearnedPolicy | str:
+def allocator_or_run(name: str, purpose: str = "allocate") -> Policy | str:
     """An allocator by name as it is, and anything else as a run."""
     if name.partition(":")[0] in ("heuristic", "random", "fixed", "search"):
         return name

@@ -38,14 +38,15 @@ class Demo:
         folder = RunFolder(self.out / "run")
         folder.create(config, force=True)
         trainer = config.make_trainer()
-        untrained = trainer.players(trainer.init(jax.random.key(config.seed)))
-        before = play_episodes(trainer.task, untrained, self.episodes).success.mean()
+        untrained = trainer.learned(trainer.init(jax.random.key(config.seed)))
+        before = play_episodes(trainer.task, trainer.team, untrained, self.episodes).success_rate
         with make_display(notes) as display:
             result = Run(folder, config, display).train()
         console.print(summary_table(result["evaluation"]))
         after = result["evaluation"]["success_rate"]
         console.print(f"solved {before:.1%} before and {after:.1%} after {result['training_minutes']:.1f} minutes")
-        picture = draw_episode(trainer.task, load(folder.path).players, 0, self.out / "save-the-city.gif")
+        learned = load(folder.path).params
+        picture = draw_episode(trainer.task, trainer.team, learned, 0, self.out / "save-the-city.gif")
         console.print(f"an episode with what was learned: {picture}")
         console.print(f"play more of them: alma evaluate {folder.path} --episodes 512")
         console.print(f"see what they think: alma watch {folder.path}")

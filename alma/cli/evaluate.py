@@ -9,7 +9,7 @@ from alma.cli.arguments import LearnedChoice
 from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
 from alma.play.summary import summarise
 from alma.runs.policy import load
-from alma.watch.animation import check_out
+from alma.viewer.animation import check_out
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Evaluate(LearnedChoice):
     def run(self) -> None:
         policy = load(self.policy)
         task = self.make_task(policy)
-        players = self.make_players(policy, task)
+        team, params = self.make_team(policy, task)
         if self.out:
             check_drawing(task)
             check_out(self.out)
-        summary = summarise(play_with_progress(task, players, self.episodes, self.seed))
+        summary = summarise(play_with_progress(task, team, params, self.episodes, self.seed))
         if self.json:
             names = {
                 "policy": self.policy,
@@ -44,4 +44,4 @@ class Evaluate(LearnedChoice):
         else:
             console.print(summary_table(summary))
         if self.out:
-            print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)
+            print(f"episode drawn to {draw_episode(task, team, params, self.seed, self.out)}", file=sys.stderr)

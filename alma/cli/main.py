@@ -43,6 +43,7 @@ DESCRIPTION = (
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; errors that a user can mend are told in one line."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    runtime.configure()
     runtime.collect_garbage_seldom()
     try:
         command = read_command(arguments)

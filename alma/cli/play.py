@@ -1,4 +1,4 @@
-"""`alma play`: episodes with scripted players."""
+"""`alma play`: episodes with scripts."""
 
 import json
 import sys
@@ -8,11 +8,11 @@ from pathlib import Path
 from alma.allocators.rules import allocator_by_name
 from alma.cli.arguments import TaskChoice
 from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
-from alma.play.scripts import policy_by_name
+from alma.play.scripts import scripted_actors
 from alma.play.summary import summarise
-from alma.play.team import Players
+from alma.play.team import NOTHING_LEARNED, Team
 from alma.runs.config import check_seed
-from alma.watch.animation import check_out
+from alma.viewer.animation import check_out
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,12 @@ class Play(TaskChoice):
         task = self.make()
         policy = self.policy or next(iter(task.policies), "random")
         allocation = self.allocation or ("heuristic" if task.heuristics else "random")
-        players = Players(policy_by_name(task, policy), allocator_by_name(task, allocation), self.period)
+        actors, allocator = scripted_actors(task, policy), allocator_by_name(task, allocation)
+        team, params = Team(actors, allocator, self.period), NOTHING_LEARNED
         if self.out:
             check_drawing(task)
             check_out(self.out)
-        summary = summarise(play_with_progress(task, players, self.episodes, self.seed))
+        summary = summarise(play_with_progress(task, team, params, self.episodes, self.seed))
         if self.json:
             names = {"task": self.task, "policy": policy, "allocation": allocation, "seed": self.seed}
             print(json.dumps({**names, **summary}))
@@ -55,4 +56,4 @@ class Play(TaskChoice):
             console.print(f"policy {policy}, allocation {allocation}")
             console.print(summary_table(summary))
         if self.out:
-            print(f"episode drawn to {draw_episode(task, players, self.seed, self.out)}", file=sys.stderr)
+            print(f"episode drawn to {draw_episode(task, team, params, self.seed, self.out)}", file=sys.stderr)

@@ -10,12 +10,12 @@ from rich.table import Table
 
 from alma.play.episodes import play_episodes
 from alma.play.summary import Results
-from alma.play.team import Players
+from alma.play.team import Params, Team
 from alma.task.task import Task
-from alma.watch.animation import write_animation
-from alma.watch.picture import draw_frames
-from alma.watch.record import record
-from alma.watch.story import Cast, Side
+from alma.viewer.animation import write_animation
+from alma.viewer.picture import draw_frames
+from alma.viewer.record import record
+from alma.viewer.story import Cast, Side
 
 
 def make_console(stderr: bool = False) -> Console:
@@ -32,7 +32,7 @@ notes = make_console(stderr=True)
 """Progress and remarks go here, so that standard output stays clean for results."""
 
 
-def play_with_progress(task: Task, players: Players, episodes: int, seed: int) -> Results:
+def play_with_progress(task: Task, team: Team, params: Params, episodes: int, seed: int) -> Results:
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.completed}/{task.total} episodes"),
@@ -48,7 +48,7 @@ def play_with_progress(task: Task, players: Players, episodes: int, seed: int) -
         def update(played: int, results: Results) -> None:
             progress.update(bar, completed=played, solved=f"solved {results.success.mean():.0%}")
 
-        return play_episodes(task, players, episodes, seed, on_progress=update)
+        return play_episodes(task, team, params, episodes, seed, on_progress=update)
 
 
 def summary_table(summary: dict[str, Any]) -> Group:
@@ -74,7 +74,7 @@ def check_drawing(task: Task) -> None:
         raise ValueError(f"the task {task.spec.name!r} does not say what it looks like: implement `scene` to draw it")
 
 
-def draw_episode(task: Task, players: Players, seed: int, out: Path) -> str:
+def draw_episode(task: Task, team: Team, params: Params, seed: int, out: Path) -> str:
     """Play one episode and write its pictures; the answer says where."""
-    side = Side(Cast(players), record(task, players, 1, seed))
+    side = Side(Cast(), record(task, team, params, 1, seed))
     return write_animation(out, draw_frames(task, [side]))

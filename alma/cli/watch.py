@@ -7,13 +7,14 @@ from pathlib import Path
 from alma.cli.arguments import LearnedChoice, allocator_or_run
 from alma.cli.showing import check_drawing, notes
 from alma.play.episodes import check_episodes
-from alma.runs.policy import LearnedPolicy, check_fits, load
+from alma.play.team import Params, Team
+from alma.runs.policy import Policy, check_fits, load
 from alma.task.task import Task
-from alma.watch.animation import ENDINGS, check_out, write_animation
-from alma.watch.page import PAGE, write_page
-from alma.watch.picture import draw_frames
-from alma.watch.record import record
-from alma.watch.story import Cast, Side, tell
+from alma.viewer.animation import ENDINGS, check_out, write_animation
+from alma.viewer.page import PAGE, write_page
+from alma.viewer.picture import draw_frames
+from alma.viewer.record import record
+from alma.viewer.story import Cast, Side, tell
 
 
 @dataclass(frozen=True)
@@ -36,31 +37,32 @@ class Watch(LearnedChoice):
         check_out(self.out, (PAGE, *ENDINGS))
         policy = load(self.policy)
         task = self.make_task(policy)
-        casts = [self._cast(policy, task)]
+        teams = [(self._cast(policy), *self.make_team(policy, task))]
         if self.against:
-            casts.append(self._other(policy, task, self.against))
+            teams.append(self._other(policy, task, self.against))
         if self.out.suffix.lower() != PAGE:
             check_drawing(task)
-            frames = draw_frames(task, [self._play(task, cast, 1) for cast in casts])
+            frames = draw_frames(task, [self._play(task, 1, *team) for team in teams])
             print(f"episode drawn to {write_animation(self.out, frames)}")
             return
-        sides = [self._play(task, cast, self.episodes) for cast in casts]
+        sides = [self._play(task, self.episodes, *team) for team in teams]
         print(f"page written to {write_page(self.out, tell(task, sides, self.seed))}")
         if self.open and not webbrowser.open(self.out.resolve().as_uri()):
             notes.print("there is no browser to open it with: open the file yourself")
 
-    def _play(self, task: Task, cast: Cast, episodes: int) -> Side:
+    def _play(self, task: Task, episodes: int, cast: Cast, team: Team, params: Params) -> Side:
         with notes.status(f"playing {cast.label}; the first time, compiling takes a while"):
-            return Side(cast, record(task, cast.players, episodes, self.seed))
+            return Side(cast, record(task, team, params, episodes, self.seed))
 
-    def _cast(self, policy: LearnedPolicy, task: Task) -> Cast:
+    def _cast(self, policy: Policy) -> Cast:
         label = self.policy if self.actors is None else f"{self.policy}, actors: {self.actors}"
-        return Cast(self.make_players(policy, task), label, policy.config.method, self.allocator or "")
+        return Cast(label, policy.config.method, self.allocator or "")
 
-    def _other(self, policy: LearnedPolicy, task: Task, name: str) -> Cast:
+    def _other(self, policy: Policy, task: Task, name: str) -> tuple[Cast, Team, Params]:
         """Who is watched beside them: the same actors under another allocator, or another run."""
         other = allocator_or_run(name, "watch against")
         if isinstance(other, str):
-            return replace(self, allocator=name)._cast(policy, task)
+            beside = replace(self, allocator=name)
+            return beside._cast(policy), *beside.make_team(policy, task)
         check_fits(other.task.spec, task.spec)
-        return Cast(other.players, name, other.config.method)
+        return Cast(name, other.config.method), other.team, other.params

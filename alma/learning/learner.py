@@ -1,4 +1,4 @@
-"""One level of learning: parameters, a target network that follows them, and an optimiser."""
+"""One learner of learning: parameters, a target network that follows them, and an optimiser."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ AVERAGED = 0.1
 
 Params = Any
 
-Figures = dict[str, Float[Array, ""]]
+Metrics = dict[str, Float[Array, ""]]
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Level:
-    """What one level learns with."""
+class LearnerState:
+    """What one learner learns with."""
 
     params: Params
     target: Params
@@ -42,10 +42,10 @@ class Clock:
     """From 0 to 1."""
 
 
-def begin_level(params: Params, options: LearningOptions) -> Level:
-    """A level before its first update."""
+def begin_learner(params: Params, options: LearningOptions) -> LearnerState:
+    """A learner before its first update."""
     target = jax.tree.map(jnp.copy, params)
-    return Level(params, target, make_optimiser(options, params).init(params), jnp.int32(0))
+    return LearnerState(params, target, make_optimiser(options, params).init(params), jnp.int32(0))
 
 
 def make_optimiser(options: LearningOptions, params: Params) -> optax.GradientTransformation:
@@ -66,19 +66,19 @@ def _rmsprop(learning_rate: float) -> optax.GradientTransformation:
 
 
 def learn(
-    level: Level,
-    loss: Callable[[Params], tuple[Float[Array, ""], Figures]],
+    learner: LearnerState,
+    loss: Callable[[Params], tuple[Float[Array, ""], Metrics]],
     options: LearningOptions,
     clock: Clock,
-) -> tuple[Level, Figures]:
+) -> tuple[LearnerState, Metrics]:
     """One gradient step; then the target network follows, a little every time or wholly from time to time."""
-    gradients, figures = jax.grad(loss, has_aux=True)(level.params)
-    updates, optimiser = make_optimiser(options, level.params).update(gradients, level.optimiser, level.params)
+    gradients, metrics = jax.grad(loss, has_aux=True)(learner.params)
+    updates, optimiser = make_optimiser(options, learner.params).update(gradients, learner.optimiser, learner.params)
     slower = 1 - (1 - options.final_rate) * clock.progress
-    params = optax.apply_updates(level.params, jax.tree.map(lambda update: slower * update, updates))
-    due = clock.episodes - level.copied >= options.target_episodes
-    target = optax.incremental_update(params, level.target, jnp.where(due, options.target_rate, 0))
-    return Level(params, target, optimiser, jnp.where(due, clock.episodes, level.copied)), figures
+    params = optax.apply_updates(learner.params, jax.tree.map(lambda update: slower * update, updates))
+    due = clock.episodes - learner.copied >= options.target_episodes
+    target = optax.incremental_update(params, learner.target, jnp.where(due, options.target_rate, 0))
+    return LearnerState(params, target, optimiser, jnp.where(due, clock.episodes, learner.copied)), metrics
 
 
 def follow(average: Params, params: Params, updates: Int[Array, ""]) -> Params:

@@ -150,7 +150,7 @@ class Decision:
     """Added up in between."""
     next_state: Any
     terminated: Bool[Array, "*b"]
-    born: Int[Array, "*b"]
+    made_at: Int[Array, "*b"]
     """Environment steps made when it was stored."""
 
 
@@ -198,7 +198,7 @@ def sample_decisions(
     There must be a decision younger than that.
     """
     written = jnp.arange(decisions.length) < decisions.count[:, None]
-    youth = jnp.clip(1 - (now - decisions.rows.born) / max_age, 0, 1)
+    youth = jnp.clip(1 - (now - decisions.rows.made_at) / max_age, 0, 1)
     chances = jnp.cumsum(jnp.where(written, youth, 0))
     # 1 - uniform is never 0, so that nothing without a chance is drawn.
     draws = (1 - jax.random.uniform(key, (batch,))) * chances[-1]
@@ -219,6 +219,6 @@ def follow_each_other(chain: Decision) -> Bool[Array, "n B"]:
         return jnp.all(same, axis=range(2, same.ndim))
 
     leaves = jax.tree.leaves(jax.tree.map(equal, chain.state, chain.next_state))
-    later = chain.born[1:] > chain.born[:-1]  # not so at the end of the ring, nor where it is still empty
+    later = chain.made_at[1:] > chain.made_at[:-1]  # not so at the end of the ring, nor where it is still empty
     linked = reduce(jnp.logical_and, leaves, later & ~chain.terminated[:-1])
     return jnp.cumprod(jnp.concatenate([jnp.ones_like(chain.terminated[:1]), linked]), axis=0).astype(bool)

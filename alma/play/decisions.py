@@ -1,11 +1,78 @@
-"""Decision points: when allocations are renewed."""
+"""Deciding and acting: what is in force between two decision points, and how it changes from step to step.
+
+Training and evaluation go through the same three functions: `renew` at the beginning of a step, `acted` at its end, and
+`forget` where an episode is over.
+"""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
+
+from alma.nn.trees import select
+from alma.task.view import NOBODY, View
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class InForce:
+    """What N environments hold on to between two decision points."""
+
+    allocation: Int[Array, "*N A"]
+    strategy: Float[Array, "*N A H"] | None
+    """What a coach has advised; None where there is no coach."""
+    last_action: Int[Array, "*N A"]
+    since_decision: Int[Array, "*N"]
+    """Steps since the allocation was made."""
+    active: Bool[Array, "*N M"]
+    """Active subtasks at the last step, to notice that one finished or appeared."""
+
+
+Decide: TypeAlias = Callable[[InForce, Bool[Array, "N"]], tuple[Int[Array, "N A"], Float[Array, "N A H"] | None]]
+"""(what is in force, where a decision is due) -> allocations and strategies, old ones where none is due."""
+
+
+def nothing_in_force(environments: int, agents: int, subtasks: int, period: int, strategy: Any) -> InForce:
+    """Before an episode's first step: nobody is allocated, and a decision is due."""
+    nobody = jnp.full((environments, agents), NOBODY, jnp.int32)
+    return InForce(
+        allocation=nobody,
+        strategy=strategy,
+        last_action=nobody,
+        since_decision=jnp.full(environments, period, jnp.int32),
+        active=jnp.zeros((environments, subtasks), bool),
+    )
+
+
+def renew(in_force: InForce, view: View, period: int, decide: Decide) -> tuple[InForce, Bool[Array, "N"]]:
+    """New allocations, and what a coach advises, where a decision is due; and where it was."""
+    due = jax.vmap(partial(decision_due, period=period))(
+        in_force.since_decision, active_before=in_force.active, active=view.active
+    )
+    allocation, strategy = decide(in_force, due)
+    since = jnp.where(due, 0, in_force.since_decision)
+    return InForce(allocation, strategy, in_force.last_action, since, view.active), due
+
+
+def acted(in_force: InForce, actions: Int[Array, "N A"]) -> InForce:
+    """A step later."""
+    return replace(in_force, last_action=actions, since_decision=in_force.since_decision + 1)
+
+
+def forget(in_force: InForce, done: Bool[Array, "N"], period: int) -> InForce:
+    """Where an episode is over, nothing of it is known to the next one, and a decision is due."""
+    nobody = jnp.full_like(in_force.allocation, NOBODY)
+    return replace(
+        in_force,
+        allocation=select(done, nobody, in_force.allocation),
+        last_action=select(done, nobody, in_force.last_action),
+        since_decision=jnp.where(done, period, in_force.since_decision),
+        active=in_force.active & ~done[:, None],
+    )
 
 
 def decision_due(

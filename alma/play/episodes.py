@@ -11,86 +11,79 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from alma.nn.trees import select, zeros_like
-from alma.play.decisions import decision_due, only_where
+from alma.play.decisions import InForce, acted, nothing_in_force, only_where, renew
 from alma.play.situation import Situation
 from alma.play.summary import Results, join
-from alma.play.team import Players
+from alma.play.team import Params, Team
 from alma.task.outcome import Outcome
 from alma.task.task import Task
-from alma.task.view import NOBODY, Actions, Allocation, View, team_size
+from alma.task.view import NOBODY, View, team_size
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Episode:
-    """An episode under way. It stands still once it is over. Many of them side by side are one with rows."""
+class Episodes:
+    """N episodes side by side. One stands still once it is over."""
 
-    key: PRNGKeyArray
+    key: Key[Array, "N"]
     state: Any
-    allocation: Allocation
-    strategy: Float[Array, "A H"] | None
-    """What a coach has advised; None where there is no coach."""
-    last_action: Actions
-    since_decision: Int[Array, ""]
-    active: Bool[Array, "M"]
-    """Active subtasks at the last step, to notice that one finished or appeared."""
-    done: Bool[Array, ""]
-    success: Bool[Array, ""]
-    total: Float[Array, ""]
+    in_force: InForce
+    done: Bool[Array, "N"]
+    success: Bool[Array, "N"]
+    total: Float[Array, "N"]
     """The return: rewards added up, undiscounted."""
-    length: Int[Array, ""]
-    switches: Float[Array, ""]
+    length: Int[Array, "N"]
+    switches: Float[Array, "N"]
     """Times that an agent was sent from one subtask to another although its own was still active."""
-    unattended: Float[Array, ""]
+    unattended: Float[Array, "N"]
     """Active subtasks without an agent, added up over steps."""
-    metrics: dict[str, Float[Array, ""]]
+    metrics: dict[str, Float[Array, "N"]]
 
 
-def begin(task: Task, players: Players, key: PRNGKeyArray) -> Episode:
-    """Draw an initial state; the first step will allocate."""
-    reset_key, key = jax.random.split(key)
-    state = task.reset(reset_key)
-    nobody = jnp.full(task.spec.agents, NOBODY, jnp.int32)
-    outcome = jax.eval_shape(task.step, key, state, nobody)[1]
-    situation = Situation(state, task.view(state), nobody, nobody)
-    return Episode(
+def begin(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> Episodes:
+    """Draw initial states; the first step will allocate."""
+    count, spec = len(keys), task.spec
+    reset_keys, key = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
+    state = jax.vmap(task.reset)(reset_keys)
+    in_force = nothing_in_force(count, spec.agents, spec.subtasks, team.period, strategy=None)
+    situations = situations_of(state, jax.vmap(task.view)(state), in_force)
+    advise = jax.vmap(partial(team.actors.advise_best, params["actors"]))
+    outcome = jax.eval_shape(jax.vmap(task.step), key, state, in_force.last_action)[1]
+    zeros = jnp.zeros(count)
+    return Episodes(
         key=key,
         state=state,
-        allocation=nobody,
-        strategy=zeros_like(jax.eval_shape(players.coach, players.params, key, situation)),
-        last_action=nobody,
-        since_decision=jnp.int32(players.period),
-        active=jnp.zeros(task.spec.subtasks, bool),
-        done=jnp.asarray(False),
-        success=jnp.asarray(False),
-        total=jnp.float32(0),
-        length=jnp.int32(0),
-        switches=jnp.float32(0),
-        unattended=jnp.float32(0),
+        in_force=replace(in_force, strategy=zeros_like(jax.eval_shape(advise, key, situations))),
+        done=jnp.zeros(count, bool),
+        success=jnp.zeros(count, bool),
+        total=zeros,
+        length=jnp.zeros(count, jnp.int32),
+        switches=zeros,
+        unattended=zeros,
         metrics={name: jnp.zeros(value.shape, value.dtype) for name, value in outcome.metrics.items()},
     )
+
+
+def situations_of(state: Any, view: View, in_force: InForce) -> Situation:
+    """What there is to decide on in each of N environments."""
+    return Situation(state, view, in_force.allocation, in_force.last_action, in_force.strategy)
 
 
 class Played(NamedTuple):
     """One step of N episodes, as it came about."""
 
     view: View
-    decided: Episode
+    decided: Episodes
     """When allocations were made, and nobody had acted yet."""
     outcome: Outcome
 
 
-def play_step(task: Task, players: Players, episodes: Episode) -> tuple[Episode, Played]:
+def play_step(task: Task, team: Team, params: Params, episodes: Episodes) -> tuple[Episodes, Played]:
     """One step of N episodes."""
     view = jax.vmap(task.view)(episodes.state)
-    decided = decide(players, episodes, view)
-    after, outcome = jax.vmap(partial(act, task, players))(decided, view)
+    decided = decide(team, params, episodes, view)
+    after, outcome = act(task, team, params, decided, view)
     return select(episodes.done, episodes, after), Played(view, decided, outcome)
-
-
-def situation_of(episode: Episode, view: View) -> Situation:
-    """What there is to decide on in an episode, or in each of many."""
-    return Situation(episode.state, view, episode.allocation, episode.last_action, episode.strategy)
 
 
 def deciding_keys(key: PRNGKeyArray) -> Key[Array, "3"]:
@@ -103,74 +96,67 @@ def acting_keys(key: PRNGKeyArray) -> Key[Array, "3"]:
     return jax.random.split(key, 3)
 
 
-def decide(players: Players, episodes: Episode, view: View) -> Episode:
+def decide(team: Team, params: Params, episodes: Episodes, view: View) -> Episodes:
     """Renew allocations, and what a coach advises, where a decision is due."""
     keys = jax.vmap(deciding_keys)(episodes.key)
-    due = jax.vmap(partial(decision_due, period=players.period))(
-        episodes.since_decision, active_before=episodes.active, active=view.active
-    )
+    situations = situations_of(episodes.state, view, episodes.in_force)
 
     def fresh(portion: Int[Array, ""], rows: tuple[Key[Array, "n 3"], Situation]) -> Any:
         keys, situations = rows
-        allocation = jax.vmap(partial(players.allocator, players.params))(keys[:, 1], situations)
-        return allocation, jax.vmap(partial(players.coach, players.params))(keys[:, 2], situations)
+        allocate = partial(team.allocator.greedy, params["allocator"])
+        advise = partial(team.actors.advise_best, params["actors"])
+        return jax.vmap(allocate)(keys[:, 1], situations), jax.vmap(advise)(keys[:, 2], situations)
 
-    in_force = (episodes.allocation, episodes.strategy)
-    inputs = (keys, situation_of(episodes, view))
-    allocation, strategy = only_where(due & ~episodes.done, fresh, inputs, in_force)
-    decided = replace(
+    def where_due(in_force: InForce, due: Bool[Array, "N"]) -> Any:
+        return only_where(due & ~episodes.done, fresh, (keys, situations), (in_force.allocation, in_force.strategy))
+
+    in_force, _ = renew(episodes.in_force, view, team.period, where_due)
+    return observe(replace(episodes, key=keys[:, 0], in_force=in_force), episodes.in_force.allocation, view)
+
+
+def observe(episodes: Episodes, before: Int[Array, "N A"], view: View) -> Episodes:
+    """Take down what allocations do."""
+    allocation = episodes.in_force.allocation
+    still_active = jnp.take_along_axis(view.active, before, axis=-1)
+    torn_away = (allocation != before) & still_active & (before != NOBODY) & (allocation != NOBODY)
+    attended = jnp.any(allocation[:, :, None] == jnp.arange(view.active.shape[-1]), axis=1)
+    return replace(
+        episodes,
+        switches=episodes.switches + jnp.sum(torn_away, axis=-1),
+        unattended=episodes.unattended + jnp.sum(view.active & ~attended, axis=-1),
+    )
+
+
+def act(task: Task, team: Team, params: Params, episodes: Episodes, view: View) -> tuple[Episodes, Outcome]:
+    """Let the actors have their step."""
+    keys = jax.vmap(acting_keys)(episodes.key)
+    situations = situations_of(episodes.state, view, episodes.in_force)
+    actions = jax.vmap(partial(team.actors.greedy, params["actors"]))(keys[:, 1], situations)
+    state, outcome = jax.vmap(task.step)(keys[:, 2], episodes.state, actions)
+    after = replace(
         episodes,
         key=keys[:, 0],
-        allocation=allocation,
-        strategy=strategy,
-        since_decision=jnp.where(due, 0, episodes.since_decision),
-        active=view.active,
-    )
-    return jax.vmap(observe)(decided, episodes.allocation, view)
-
-
-def observe(episode: Episode, before: Allocation, view: View) -> Episode:
-    """Take down what an allocation does."""
-    allocation = episode.allocation
-    torn_away = (allocation != before) & view.active[before] & (before != NOBODY) & (allocation != NOBODY)
-    attended = jnp.any(allocation[:, None] == jnp.arange(view.active.shape[0]), axis=0)
-    return replace(
-        episode,
-        switches=episode.switches + jnp.sum(torn_away),
-        unattended=episode.unattended + jnp.sum(view.active & ~attended),
-    )
-
-
-def act(task: Task, players: Players, episode: Episode, view: View) -> tuple[Episode, Outcome]:
-    """Let the actors have their step."""
-    key, action_key, step_key = acting_keys(episode.key)
-    actions = players.policy(players.params, action_key, situation_of(episode, view))
-    state, outcome = task.step(step_key, episode.state, actions)
-    acted = replace(
-        episode,
-        key=key,
         state=state,
-        last_action=actions,
-        since_decision=episode.since_decision + 1,
+        in_force=acted(episodes.in_force, actions),
         done=outcome.done,
         success=outcome.success,
-        total=episode.total + outcome.reward,
-        length=episode.length + 1,
-        metrics={name: episode.metrics[name] + value for name, value in outcome.metrics.items()},
+        total=episodes.total + outcome.reward,
+        length=episodes.length + 1,
+        metrics={name: episodes.metrics[name] + value for name, value in outcome.metrics.items()},
     )
-    return acted, outcome
+    return after, outcome
 
 
-@partial(jax.jit, static_argnums=0)
-def _play_batch(task: Task, players: Players, keys: Key[Array, "N"]) -> tuple[Episode, Int[Array, "N"]]:
-    episodes = jax.vmap(partial(begin, task, players))(keys)
+@partial(jax.jit, static_argnums=(0, 1))
+def _play_batch(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> tuple[Episodes, Int[Array, "N"]]:
+    episodes = begin(task, team, params, keys)
     sizes = jax.vmap(lambda state: team_size(task.view(state), task.spec.agents))(episodes.state)
 
-    def goes_on(episode: Episode) -> Bool[Array, ""]:
+    def goes_on(episodes: Episodes) -> Bool[Array, ""]:
         # The limit matters to tasks that break their contract only: they must not hang.
-        return ~jnp.all(episode.done) & (jnp.max(episode.length) < task.spec.max_steps)
+        return ~jnp.all(episodes.done) & (jnp.max(episodes.length) < task.spec.max_steps)
 
-    return jax.lax.while_loop(goes_on, lambda now: play_step(task, players, now)[0], episodes), sizes
+    return jax.lax.while_loop(goes_on, lambda now: play_step(task, team, params, now)[0], episodes), sizes
 
 
 def check_episodes(count: int) -> None:
@@ -186,7 +172,8 @@ def episode_keys(seed: int, count: int) -> Key[Array, "{count}"]:
 
 def play_episodes(
     task: Task,
-    players: Players,
+    team: Team,
+    params: Params,
     episodes: int,
     seed: int = 0,
     parallel: int = 256,
@@ -199,7 +186,7 @@ def play_episodes(
     keys = episode_keys(seed, -(-episodes // parallel) * parallel)
     batches: list[Results] = []
     for first in range(0, episodes, parallel):
-        played, sizes = _play_batch(task, players, keys[first : first + parallel])
+        played, sizes = _play_batch(task, team, params, keys[first : first + parallel])
         rows = slice(min(parallel, episodes - first))
         columns = (
             played.success,

@@ -1,28 +1,43 @@
 """Scripted actors, and random ones."""
 
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from jaxtyping import PRNGKeyArray
 
-from alma.nn.choice import choose_uniformly
-from alma.play.situation import Policy, Situation
+from alma.play.situation import Situation
+from alma.play.team import ScriptedActors
+from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 from alma.task.view import Actions, available_under
 
 
-def policy_by_name(task: Task, name: str) -> Policy:
-    """One of the task's scripted policies, or `random`."""
+def scripted_actors(task: Task, name: str) -> ScriptedActors:
+    """Actors that follow one of the task's scripts, or act at `random`."""
     if name == "random":
-        return partial(random_policy, task)
-    script = task.policies.get(name)
-    if script is None:
+        return ScriptedActors(RandomActions(task))
+    if name not in task.policies:
         raise ValueError(f"unknown policy {name!r}: choose from {', '.join(['random', *task.policies])}")
-    return lambda params, key, situation: script(key, situation.state, situation.allocation)
+    return ScriptedActors(TaskScript(task, name))
 
 
-def random_policy(task: Task, params: Any, key: PRNGKeyArray, situation: Situation) -> Actions:
+@dataclass(frozen=True)
+class TaskScript:
+    """A script of the task, by name."""
+
+    task: Task
+    name: str
+
+    def __call__(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Actions:
+        return self.task.policies[self.name](key, situation.state, situation.allocation)
+
+
+@dataclass(frozen=True)
+class RandomActions:
     """A random available action for every agent."""
-    view = situation.view
-    available = available_under(view, situation.allocation) if task.spec.mask_subtask_actions else view.available
-    return choose_uniformly(key, available)
+
+    task: Task
+
+    def __call__(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Actions:
+        view, masked = situation.view, self.task.spec.mask_subtask_actions
+        return choose_uniformly(key, available_under(view, situation.allocation) if masked else view.available)

@@ -21,6 +21,20 @@ class Results:
     unattended: Float[np.ndarray, "N"]
     metrics: dict[str, Float[np.ndarray, "N"]]
 
+    @property
+    def success_rate(self) -> float:
+        """The share of episodes that ended in success."""
+        return float(np.mean(self.success))
+
+    @property
+    def mean_return(self) -> float:
+        """The mean over episodes of the rewards added up, undiscounted."""
+        return float(np.mean(self.total))
+
+    def summary(self) -> dict[str, Any]:
+        """Means and rates, with 95 % intervals of success rates, altogether and by team size; ready for JSON."""
+        return summarise(self)
+
 
 def join(parts: list[Results]) -> Results:
     """Put the rows of several results together."""
@@ -29,7 +43,7 @@ def join(parts: list[Results]) -> Results:
 
 
 def summarise(results: Results) -> dict[str, Any]:
-    """The figures of a set of episodes, ready for JSON; rates with their 95 % intervals."""
+    """The metrics of a set of episodes, ready for JSON; rates with their 95 % intervals."""
     sizes = {int(size): results.success[results.team_size == size] for size in np.unique(results.team_size)}
     return {
         **success_rate(results.success),

@@ -40,9 +40,16 @@ class Arm:
     """Options that differ from the preset, by their path: `allocator.period`."""
     seeds: int | None = None
     """At most so many of the seeds."""
+    preset: str | None = None
+    """The preset it takes where others of the figure take `fast`."""
+
+    def preset_for(self, preset_name: str) -> str:
+        """The preset of its runs, where the figure is asked for with a preset."""
+        return self.preset if self.preset and preset_name == "fast" else preset_name
 
     def config(self, preset_name: str, seed: int, steps: int | None = None) -> RunConfig:
         """The run with a seed; `steps` instead of the preset's."""
+        preset_name = self.preset_for(preset_name)
         options = with_overrides(preset(preset_name, self.setting.task), self.changes)
         if steps is not None:
             options = replace(options, steps=steps)
@@ -51,6 +58,7 @@ class Arm:
     def run_name(self, preset_name: str, seed: int) -> str:
         """Of the run's folder; figures that need the same run find it there."""
         changes = [f"{path}={plain(value)}" for path, value in self.changes.items()]
+        preset_name = self.preset_for(preset_name)
         return "_".join([self.setting.name, self.method.replace(":", "-"), *changes, preset_name, str(seed)])
 
 
@@ -62,7 +70,7 @@ def plain(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Play:
+class Case:
     """Episodes to be played with what one run has learned, or two: the points of a figure."""
 
     panel: str
@@ -85,12 +93,12 @@ Kind = Literal["curves", "sweep", "bars"]
 
 @dataclass(frozen=True)
 class Figure:
-    """What to play, and so what to train, and how to show it."""
+    """What to case, and so what to train, and how to show it."""
 
     name: str
     title: str
     kind: Kind
-    plays: tuple[Play, ...]
+    cases: tuple[Case, ...]
     seeds: int
     """How many, if not told."""
     axis: str = ""
@@ -106,8 +114,8 @@ class Figure:
     @property
     def arms(self) -> tuple[Arm, ...]:
         """Everything that has to be trained, each once."""
-        allocators = [play.allocator for play in self.plays if isinstance(play.allocator, Arm)]
-        needed = {arm.run_name("", 0): arm for arm in [play.arm for play in self.plays] + allocators}
+        allocators = [case.allocator for case in self.cases if isinstance(case.allocator, Arm)]
+        needed = {arm.run_name("fast", 0): arm for arm in [case.arm for case in self.cases] + allocators}
         return tuple(needed.values())
 
     def misfit(self, preset_name: str, steps: int | None) -> str:
@@ -126,12 +134,12 @@ class Figure:
                 return True
             return (not methods or arm.method in methods) and (not settings or arm.setting.name in settings)
 
-        return replace(self, plays=tuple(play for play in self.plays if wanted(play.arm) and wanted(play.allocator)))
+        return replace(self, cases=tuple(case for case in self.cases if wanted(case.arm) and wanted(case.allocator)))
 
 
-def plays_of(arms: tuple[Arm, ...]) -> tuple[Play, ...]:
+def cases_of(arms: tuple[Arm, ...]) -> tuple[Case, ...]:
     """Every run as it is, a panel for each setting."""
-    return tuple(Play(arm.setting.title, arm.label, arm) for arm in arms)
+    return tuple(Case(arm.setting.title, arm.label, arm) for arm in arms)
 
 
 LABELS = {
@@ -183,11 +191,11 @@ _BATTLE_MINUTES = with_steps(
 SPREADS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def spreads_of(arms: tuple[Arm, ...], swept: str = "spread", **options: Any) -> tuple[Play, ...]:
+def spreads_of(arms: tuple[Arm, ...], swept: str = "spread", **options: Any) -> tuple[Case, ...]:
     """Runs that were trained with armies far apart, and play where they are nearer to each other: one option of the
     task is swept, `options` are the same at all points."""
     return tuple(
-        Play(arm.setting.title, arm.label, arm, spread, {**options, swept: spread})
+        Case(arm.setting.title, arm.label, arm, spread, {**options, swept: spread})
         for arm in arms
         for spread in SPREADS
     )
@@ -199,12 +207,12 @@ PERIODS = (1, 3, 6, 12)
 ENTROPIES = (0.001, 0.01, 0.1, 1.0)
 
 
-def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Play, ...]:
+def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Case, ...]:
     """ALMA with other values of one option, and what it is to stay above. The preset's own value is the same run as in
     other figures."""
     usual = preset("fast", SZ_DISADVANTAGE.task)
     sweep = (
-        Play(
+        Case(
             panel,
             "ALMA",
             _ALMA if with_overrides(usual, {path: value}) == usual else replace(_ALMA, changes={path: value}),
@@ -212,21 +220,43 @@ def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Play, ..
         )
         for value in values
     )
-    return (*sweep, *(Play(panel, arm.label, arm) for arm in (_MATCHING, _DYNAMIC, _FLAT)))
+    return (*sweep, *(Case(panel, arm.label, arm) for arm in (_MATCHING, _DYNAMIC, _FLAT)))
 
 
-def transplants(setting: Setting, *heuristics: str) -> tuple[Play, ...]:
+def transplants(setting: Setting, *heuristics: str) -> tuple[Case, ...]:
     """ALMA and heuristics as they were trained, and the allocator of each on the actors of the other.
 
     A control tells what it costs alone that allocator and actors were not trained together: both are ALMA's.
     """
     ours, *others = arms_of(setting, "alma", *heuristics)
     return (
-        *(Play(setting.title, f"{arm.label}, trained together", arm) for arm in (ours, *others)),
-        *(Play(setting.title, f"ALMA's allocator on actors of {arm.label}", arm, allocator=ours) for arm in others),
-        Play(setting.title, "ALMA's allocator on actors of another ALMA seed", ours, allocator=ours, other_seed=True),
-        *(Play(setting.title, f"{arm.label} on actors of ALMA", ours, allocator=arm.method) for arm in others),
+        *(Case(setting.title, f"{arm.label}, trained together", arm) for arm in (ours, *others)),
+        *(Case(setting.title, f"ALMA's allocator on actors of {arm.label}", arm, allocator=ours) for arm in others),
+        Case(setting.title, "ALMA's allocator on actors of another ALMA seed", ours, allocator=ours, other_seed=True),
+        *(Case(setting.title, f"{arm.label} on actors of ALMA", ours, allocator=arm.method) for arm in others),
     )
+
+
+def faithful(setting: Setting, *methods: str, seeds: int) -> tuple[Arm, ...]:
+    """Runs with the paper's networks, mixer and losses."""
+    return arms_of(setting, *methods, seeds=seeds, preset="faithful")
+
+
+_ATTENTION = {"actors.networks.trunk": "attention"}
+_ARCHITECTURE = {
+    "SaveTheCity, preset faithful": (
+        *faithful(SAVE_THE_CITY, "alma", seeds=3),
+        *faithful(SAVE_THE_CITY, "heuristic", "flat", "alma-no-mask", "copa", seeds=2),
+    ),
+    # Whether pooling favours who sees one building only: the others with attention, and everything else as in `fast`.
+    "SaveTheCity, preset fast with attention": (
+        *arms_of(SAVE_THE_CITY, "alma", seeds=2),
+        *arms_of(SAVE_THE_CITY, "flat", "alma-no-mask", "copa", seeds=2, changes=_ATTENTION),
+        Arm(SAVE_THE_CITY, "flat", "flat, QMIX", {**_ATTENTION, "actors.networks.mixer": "qmix"}, seeds=2),
+    ),
+    "S&Z disadvantage, preset faithful": faithful(SZ_DISADVANTAGE, "alma", "flat", seeds=2),
+}
+"""The runs of each panel."""
 
 
 DEPARTURES: Mapping[str, Mapping[str, Any]] = {
@@ -279,20 +309,20 @@ _ABLATIONS = (
 FIGURES = {
     figure.name: figure
     for figure in (
-        Figure("save-the-city", "SaveTheCity", "curves", plays_of(_CITY), seeds=5),
-        Figure("starcraft", "StarCraft base defence", "curves", plays_of(_BATTLES), seeds=2),
+        Figure("save-the-city", "SaveTheCity", "curves", cases_of(_CITY), seeds=5),
+        Figure("starcraft", "StarCraft base defence", "curves", cases_of(_BATTLES), seeds=2),
         _over_minutes(
             "save-the-city-minutes",
             "SaveTheCity, with at least ALMA's minutes",
             "curves",
-            plays_of(_CITY_MINUTES),
+            cases_of(_CITY_MINUTES),
             seeds=5,
         ),
         _over_minutes(
             "starcraft-minutes",
             "StarCraft base defence, with at least ALMA's minutes",
             "curves",
-            plays_of(_BATTLE_MINUTES),
+            cases_of(_BATTLE_MINUTES),
             seeds=2,
         ),
         Figure(
@@ -344,10 +374,18 @@ FIGURES = {
             logarithmic=True,
         ),
         Figure(
+            "architecture",
+            "The paper's own networks",
+            "curves",
+            tuple(Case(panel, arm.label, arm) for panel, arms in _ARCHITECTURE.items() for arm in arms),
+            seeds=3,
+            presets=("fast", "tiny"),
+        ),
+        Figure(
             "ablations",
             "What choices of preset fast buy",
             "bars",
-            plays_of(_ABLATIONS),
+            cases_of(_ABLATIONS),
             seeds=2,
             reference="fast",
             presets=("fast", "tiny"),
@@ -370,7 +408,7 @@ def find_figures(name: str, methods: tuple[str, ...] = (), settings: tuple[str, 
             raise ValueError(
                 f"there are no {what} {', '.join(sorted(unknown))} in {name}: choose from {', '.join(sorted(known))}"
             )
-    parts = [part for figure in figures if (part := figure.only(methods, settings)).plays]
+    parts = [part for figure in figures if (part := figure.only(methods, settings)).cases]
     if not parts:
         raise ValueError(f"nothing in {name} has both the methods {', '.join(methods)} and {', '.join(settings)}")
     return parts

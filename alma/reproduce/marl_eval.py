@@ -6,23 +6,23 @@ therefore an environment of its own, and a point of a sweep a task.
 
 from typing import Any
 
-from alma.reproduce.figures import Figure, Play
+from alma.reproduce.figures import Case, Figure
 from alma.reproduce.scores import CurvePoint, Score
 
 
 def marl_eval(figure: Figure, scores: list[Score], curves: list[CurvePoint]) -> dict[str, Any]:
     """What can be compared, with the evaluations that all of it has."""
     data: dict[str, Any] = {}
-    for environment in dict.fromkeys(score.play.arm.setting.name for score in scores):
-        runs = comparable([score for score in scores if score.play.arm.setting.name == environment], figure.reference)
+    for environment in dict.fromkeys(score.case.arm.setting.name for score in scores):
+        runs = comparable([score for score in scores if score.case.arm.setting.name == environment], figure.reference)
         evaluated = [
-            {point.step: point for point in curves if (point.play, point.seed) == (score.play, score.seed)}
+            {point.step: point for point in curves if (point.case, point.seed) == (score.case, score.seed)}
             for score in runs
         ]
         steps = [step for step in next(iter(evaluated), {}) if all(step in points for points in evaluated)]
         for score, points in zip(runs, evaluated, strict=True):
-            algorithms = data.setdefault(environment, {}).setdefault(task_of(score.play), {})
-            seeds = algorithms.setdefault(score.play.label.replace(",", ""), {})
+            algorithms = data.setdefault(environment, {}).setdefault(task_of(score.case), {})
+            seeds = algorithms.setdefault(score.case.label.replace(",", ""), {})
             seeds[f"seed_{score.seed}"] = run_of(score, [points[step] for step in steps])
     return data
 
@@ -31,7 +31,7 @@ def comparable(scores: list[Score], reference: str) -> list[Score]:
     """Runs with the seeds that the reference has in all its tasks, of the labels that have them all there too."""
     found: dict[str, dict[tuple[str, int], Score]] = {}
     for score in scores:
-        found.setdefault(score.play.label, {})[task_of(score.play), score.seed] = score
+        found.setdefault(score.case.label, {})[task_of(score.case), score.seed] = score
     there = found.get(reference, {}).keys()
     tasks, seeds = dict.fromkeys(task for task, _ in there), dict.fromkeys(seed for _, seed in there)
     everywhere = [seed for seed in seeds if all((task, seed) in there for task in tasks)]
@@ -39,15 +39,15 @@ def comparable(scores: list[Score], reference: str) -> list[Score]:
     return [runs[pair] for runs in found.values() if all(pair in runs for pair in needed) for pair in needed]
 
 
-def task_of(play: Play) -> str:
+def task_of(case: Case) -> str:
     """A setting, and where a sweep stands."""
-    name = play.arm.setting.name
-    return name if play.at is None else f"{name}: {play.panel} {play.at:g}"
+    name = case.arm.setting.name
+    return name if case.at is None else f"{name}: {case.panel} {case.at:g}"
 
 
 def run_of(score: Score, points: list[CurvePoint]) -> dict[str, Any]:
     """Evaluations of a run, and what it came to in the end: its only evaluation where there is no other."""
-    end = CurvePoint(score.play, score.seed, score.run["step"], score.run["training_minutes"], score.summary)
+    end = CurvePoint(score.case, score.seed, score.run["step"], score.run["training_minutes"], score.summary)
     return {
         **{
             f"step_{number}": {

@@ -62,7 +62,7 @@ def draw(figure: Figure, rows: list[Row], curves: list[CurvePoint], folder: Path
             here = [row for row in rows if row.panel == panel]
             title = "" if panels == [figure.title] else panel
             if figure.kind == "curves":
-                points = [point for point in curves if point.play.panel == panel]
+                points = [point for point in curves if point.case.panel == panel]
                 pair = axes[2 * number : 2 * number + 2]
                 for axis, (measure, name) in zip(pair, MEASURES.items(), strict=True):
                     draw_curves(axis, points, measure, figure.over)
@@ -113,8 +113,8 @@ MEASURES = {"success_rate": "solved", "mean_return": "return"}
 
 def draw_curves(axis: Any, points: list[CurvePoint], measure: str, over: Literal["steps", "minutes"]) -> None:
     """Over environment steps, or over the minutes that they took: the mean over seeds, and its interval."""
-    for label in dict.fromkeys(point.play.label for point in points):
-        mine = [point for point in points if point.play.label == label]
+    for label in dict.fromkeys(point.case.label for point in points):
+        mine = [point for point in points if point.case.label == label]
         found = curve_of(mine, measure)
         at = np.array([step / 1e6 for step in found] if over == "steps" else minutes_at(mine, list(found)))
         values = np.array([estimate.value for estimate in found.values()])

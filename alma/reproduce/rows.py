@@ -40,15 +40,15 @@ class Row:
 
 def rows_of(scores: list[Score], reference: str) -> list[Row]:
     """The final performance of everything, in the order of the figure."""
-    points = dict.fromkeys((score.play.panel, score.play.label, score.play.at) for score in scores)
+    points = dict.fromkeys((score.case.panel, score.case.label, score.case.at) for score in scores)
     return [_row(scores, reference, *point) for point in points]
 
 
 def _row(scores: list[Score], reference: str, panel: str, label: str, at: float | None) -> Row:
-    here = [score for score in scores if score.play.panel == panel]
-    mine = [score for score in here if (score.play.label, score.play.at) == (label, at)]
-    ours = [score for score in here if score.play.label == reference and at in (None, score.play.at)]
-    values = {score.play.at for score in ours}
+    here = [score for score in scores if score.case.panel == panel]
+    mine = [score for score in here if (score.case.label, score.case.at) == (label, at)]
+    ours = [score for score in here if score.case.label == reference and at in (None, score.case.at)]
+    values = {score.case.at for score in ours}
     return Row(
         panel,
         label,

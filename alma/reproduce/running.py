@@ -14,8 +14,7 @@ from typing import Any, Literal, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from alma.allocators.rules import RuleAllocator
-from alma.reproduce.figures import Arm, Figure, Play
+from alma.reproduce.figures import Arm, Case, Figure
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
 from alma.runs.policy import WEIGHTS
@@ -25,10 +24,12 @@ from alma.runs.sinks import read_lines
 MINUTES_PER_MILLION = {
     ("save-the-city", "fast"): 1.7,
     ("starcraft", "fast"): 7.5,
+    ("save-the-city", "faithful"): 20.0,
+    ("starcraft", "faithful"): 60.0,
     ("save-the-city", "paper"): 180.0,
     ("starcraft", "paper"): 750.0,
 }
-"""Of training with ALMA, on 2 cores with nothing else to do. `paper` on starcraft is a guess."""
+"""Of training with ALMA, on 2 cores with nothing else to do. `paper` and `faithful` on starcraft are guesses."""
 RELATIVE_COST = {"alma": 1.0, "alma-no-mask": 1.4, "copa": 2.0, "flat": 0.7, "heuristic": 0.5, "random": 0.5}
 """What a run costs in comparison with ALMA."""
 OVERHEAD_MINUTES = 1.5
@@ -83,7 +84,7 @@ class PlannedRun:
         if self.state == "new":
             self.folder.check_free()
             return
-        learns = not isinstance(self.config.make_trainer().allocator, RuleAllocator)
+        learns = self.config.make_team().allocator.learns
         if _essence(self.folder.read_config(), learns) != _essence(self.config, learns):
             raise ValueError(
                 f"{self.folder.path} holds a run with other options: choose another --out, or move that folder away"
@@ -115,10 +116,10 @@ class Budget:
         """Those asked for; if none were, the figure's, or fewer where a method is to have fewer."""
         return self.seeds or tuple(range(min(figure.seeds, arm.seeds or figure.seeds)))
 
-    def points_of(self, figure: Figure, play: Play) -> list[tuple[int, int]]:
-        """The seed of each run to play, and of the run that allocates; none where a single seed has no next one."""
-        seeds = self.seeds_of(figure, play.arm)
-        if not play.other_seed:
+    def points_of(self, figure: Figure, case: Case) -> list[tuple[int, int]]:
+        """The seed of each run to case, and of the run that allocates; none where a single seed has no next one."""
+        seeds = self.seeds_of(figure, case.arm)
+        if not case.other_seed:
             return [(seed, seed) for seed in seeds]
         return [(seed, other) for seed, other in zip(seeds, seeds[1:] + seeds[:1], strict=True) if seed != other]
 

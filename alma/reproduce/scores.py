@@ -12,11 +12,11 @@ from rich.progress import track
 
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
-from alma.play.team import Players
-from alma.reproduce.figures import Arm, Figure, Play, plain
+from alma.play.team import Params, Team
+from alma.reproduce.figures import Arm, Case, Figure, plain
 from alma.reproduce.running import Budget
 from alma.runs.folder import RunFolder, read_json, write_json
-from alma.runs.policy import WEIGHTS, LearnedPolicy, fingerprint, load, transplant
+from alma.runs.policy import WEIGHTS, Policy, fingerprint, load, transplant
 from alma.runs.sinks import read_lines
 from alma.task.task import Task
 
@@ -30,7 +30,7 @@ SOLVED, NOT_SOLVED = "1", "0"
 class Score:
     """A point of a figure, for one seed."""
 
-    play: Play
+    case: Case
     seed: int
     run: dict[str, Any]
     """What the run said of itself at its end."""
@@ -47,7 +47,7 @@ class Score:
 class CurvePoint:
     """An evaluation during training."""
 
-    play: Play
+    case: Case
     seed: int
     step: int
     minutes: float
@@ -57,24 +57,24 @@ class CurvePoint:
 def score_all(figure: Figure, budget: Budget, out: Path, console: Console) -> list[Score]:
     """Play what can be played: points whose runs are not finished, or have no weights, are left out."""
     found = []
-    for play in track(figure.plays, f"{figure.name}: playing", console=console, disable=not console.is_terminal):
-        for seed, other in budget.points_of(figure, play):
-            names = [play.arm.run_name(budget.preset, seed)]
-            names += [play.allocator.run_name(budget.preset, other)] if isinstance(play.allocator, Arm) else []
+    for case in track(figure.cases, f"{figure.name}: playing", console=console, disable=not console.is_terminal):
+        for seed, other in budget.points_of(figure, case):
+            names = [case.arm.run_name(budget.preset, seed)]
+            names += [case.allocator.run_name(budget.preset, other)] if isinstance(case.allocator, Arm) else []
             folders = [RunFolder(out / "runs" / name) for name in names]
             if not all(folder.result.exists() for folder in folders):
                 continue
-            if summary := played(play, folders):
-                found.append(Score(play, seed, read_json(folders[0].result), summary))
+            if summary := played(case, folders):
+                found.append(Score(case, seed, read_json(folders[0].result), summary))
     return found
 
 
-def played(play: Play, folders: list[RunFolder]) -> dict[str, Any]:
+def played(case: Case, folders: list[RunFolder]) -> dict[str, Any]:
     """The summary of greedy episodes, from the run's folder if the same weights have played them already.
 
     Published runs have no weights: what is noted of their episodes is all there is.
     """
-    file = folders[0].path / "scores" / f"{condition(play, folders)}.json"
+    file = folders[0].path / "scores" / f"{condition(case, folders)}.json"
     kept = _kept(file)
     played_by = {"weights": [weights_of(folder) for folder in folders], "episodes": EPISODES, "seed": SEED}
     if kept.get("played_by") == played_by:
@@ -82,8 +82,8 @@ def played(play: Play, folders: list[RunFolder]) -> dict[str, Any]:
     if not all((folder.path / WEIGHTS).exists() for folder in folders):
         return {}
     policy = load(folders[0].path)
-    task = replace(policy.config, task_options={**policy.config.task_options, **play.task_options}).make_task()
-    results = play_episodes(task, players_of(play, policy, folders, task), EPISODES, SEED)
+    task = replace(policy.config, task_options={**policy.config.task_options, **case.task_options}).make_task()
+    results = play_episodes(task, *team_of(case, policy, folders, task), EPISODES, SEED)
     successes = "".join(SOLVED if solved else NOT_SOLVED for solved in results.success)
     summary = {"played_by": played_by, **summarise(results), "successes": successes}
     file.parent.mkdir(exist_ok=True)
@@ -105,17 +105,18 @@ def weights_of(folder: RunFolder) -> str | None:
     return fingerprint(weights) if weights.exists() else read_json(folder.result).get("weights")
 
 
-def players_of(play: Play, policy: LearnedPolicy, folders: list[RunFolder], task: Task) -> Players:
-    if play.allocator is None:
-        return policy.players
-    allocator = load(folders[1].path) if isinstance(play.allocator, Arm) else play.allocator
+def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task) -> tuple[Team, Params]:
+    """Who plays, and what they have learned."""
+    if case.allocator is None:
+        return policy.team, policy.params
+    allocator = load(folders[1].path) if isinstance(case.allocator, Arm) else case.allocator
     return transplant(policy, allocator=allocator, task=task)
 
 
-def condition(play: Play, folders: list[RunFolder]) -> str:
+def condition(case: Case, folders: list[RunFolder]) -> str:
     """What is different from the run as it was trained, as a name."""
-    changes = [f"{name}={plain(value)}" for name, value in play.task_options.items()]
-    other = folders[1].path.name if len(folders) > 1 else play.allocator
+    changes = [f"{name}={plain(value)}" for name, value in case.task_options.items()]
+    other = folders[1].path.name if len(folders) > 1 else case.allocator
     return "_".join([*changes, *([f"allocator={other}".replace(":", "-")] if other else [])]) or "as-trained"
 
 
@@ -125,11 +126,11 @@ def curves_of(figure: Figure, budget: Budget, out: Path) -> list[CurvePoint]:
     Only for points that show a run as it was trained: what is then played otherwise has no learning curve.
     """
     found = []
-    for play in figure.plays:
-        if play.task_options or play.allocator is not None:
+    for case in figure.cases:
+        if case.task_options or case.allocator is not None:
             continue
-        for seed in budget.seeds_of(figure, play.arm):
-            folder = RunFolder(out / "runs" / play.arm.run_name(budget.preset, seed))
+        for seed in budget.seeds_of(figure, case.arm):
+            folder = RunFolder(out / "runs" / case.arm.run_name(budget.preset, seed))
             if not folder.result.exists():
                 continue
             for line in read_lines(folder.metrics):
@@ -139,5 +140,5 @@ def curves_of(figure: Figure, budget: Budget, out: Path) -> list[CurvePoint]:
                     if name.startswith("evaluation/")
                 }
                 if summary:
-                    found.append(CurvePoint(play, seed, line["step"], line["minutes"], summary))
+                    found.append(CurvePoint(case, seed, line["step"], line["minutes"], summary))
     return found

@@ -48,7 +48,7 @@ def summary_of(
     figure: Figure, budget: Budget, scores: list[Score], rows: list[Row], out: Path, command: str
 ) -> dict[str, Any]:
     """Everything that a published number has to name."""
-    runs = {(score.play.arm.run_name(budget.preset, score.seed)): score.run["training_minutes"] for score in scores}
+    runs = {(score.case.arm.run_name(budget.preset, score.seed)): score.run["training_minutes"] for score in scores}
     trained_with = [read_json(RunFolder(out / "runs" / name).config)["versions"] for name in runs]
     return {
         "figure": figure.name,
@@ -69,24 +69,24 @@ def missing(figure: Figure, budget: Budget, scores: list[Score]) -> list[str]:
 
     What takes its allocator from another seed is left out where none of it was played: published runs have no weights.
     """
-    controls = [score.play for score in scores if score.play.other_seed]
-    there = {(score.play.panel, score.play.label, score.play.at, score.seed) for score in scores}
+    controls = [score.case for score in scores if score.case.other_seed]
+    there = {(score.case.panel, score.case.label, score.case.at, score.seed) for score in scores}
     return [
-        f"{play.panel}: {play.label}{'' if play.at is None else f' at {play.at}'}, seed {seed}"
-        for play in figure.plays
-        if play in controls or not play.other_seed
-        for seed, _ in budget.points_of(figure, play)
-        if (play.panel, play.label, play.at, seed) not in there
+        f"{case.panel}: {case.label}{'' if case.at is None else f' at {case.at}'}, seed {seed}"
+        for case in figure.cases
+        if case in controls or not case.other_seed
+        for seed, _ in budget.points_of(figure, case)
+        if (case.panel, case.label, case.at, seed) not in there
     ]
 
 
 def score_record(score: Score) -> dict[str, Any]:
-    arm, summary = score.play.arm, score.summary
+    arm, summary = score.case.arm, score.summary
     return {
         "setting": arm.setting.name,
-        "panel": score.play.panel,
-        "label": score.play.label,
-        "at": "" if score.play.at is None else score.play.at,
+        "panel": score.case.panel,
+        "label": score.case.label,
+        "at": "" if score.case.at is None else score.case.at,
         "method": arm.method,
         "seed": score.seed,
         "steps": score.run["step"],
@@ -100,11 +100,11 @@ def score_record(score: Score) -> dict[str, Any]:
 
 def curve_record(point: CurvePoint) -> dict[str, Any]:
     return {
-        "setting": point.play.arm.setting.name,
-        "panel": point.play.panel,
-        "label": point.play.label,
-        "at": "" if point.play.at is None else point.play.at,
-        "method": point.play.arm.method,
+        "setting": point.case.arm.setting.name,
+        "panel": point.case.panel,
+        "label": point.case.label,
+        "at": "" if point.case.at is None else point.case.at,
+        "method": point.case.arm.method,
         "seed": point.seed,
         "step": point.step,
         "minutes": round(point.minutes, 2),

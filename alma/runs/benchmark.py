@@ -10,9 +10,9 @@ from typing import Any
 import jax
 from jax.sharding import Mesh, PartitionSpec
 
-from alma.nn.choice import choose_uniformly
 from alma.play.environments import Environments, advance, start
 from alma.runs import runtime
+from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 from alma.task.view import View
 from alma.training.trainer import Trainer, compile_chunk

@@ -6,6 +6,7 @@ carries a checksum, so damage is noticed. Nothing is ever unpickled.
 
 import io
 import json
+import math
 import os
 import zipfile
 from collections.abc import Iterator
@@ -100,10 +101,32 @@ def load_tree(path: Path, like: Tree) -> Tree:
 def load_notes(path: Path) -> dict[str, Any]:
     """Read the notes that were saved beside a tree."""
     with _archive(path) as archive:
+        _check_size(archive, path, NOTES, MOST_NOTES)
         return json.loads(archive.read(NOTES))
 
 
+HEADER = 4096
+"""Bytes that an array's file may have more than the array itself."""
+
+MOST_NOTES = 2**26
+"""Bytes that notes may have."""
+
+
+def _check_size(archive: zipfile.ZipFile, path: Path, name: str, most: int) -> None:
+    """Raise a CheckpointError before a part is unpacked that is larger than it can be."""
+    size = archive.getinfo(name).file_size
+    if size > most:
+        raise CheckpointError(f"{path} is damaged: {name} unpacks to {size:,} bytes, and at most {most:,} are expected")
+
+
+def _bytes_of(like: Any) -> int:
+    """Bytes of an array; of random keys, more than any implementation has."""
+    return math.prod(like.shape) * (64 if _is_key(like) else like.dtype.itemsize)
+
+
 def _read_leaf(archive: zipfile.ZipFile, path: Path, name: str, like: Any) -> Any:
+    # A part with other shapes is told apart below; but not one that would fill the memory.
+    _check_size(archive, path, name, max(2 * _bytes_of(like), 2**20) + HEADER)
     with archive.open(name) as member:
         array = np.lib.format.read_array(member, allow_pickle=False)
         member.read()  # to the end, so that the checksum is compared

@@ -2,9 +2,11 @@
 
 import dataclasses
 import functools
+import json
 import platform
 import subprocess
 import typing
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 from alma.task.registry import make
 from alma.task.task import Task
+from alma.training.methods import LearningTeam, make_team
 from alma.training.options import TrainingOptions
 from alma.training.presets import preset
 from alma.training.trainer import Trainer
@@ -49,16 +52,47 @@ class RunConfig:
         }
         return make(self.task, **options)
 
+    def make_team(self, task: Task | None = None) -> LearningTeam:
+        """Who is trained; complains about a method or an option that does not fit the task."""
+        return make_team(task or self.make_task(), self.options, self.method)
+
     def make_trainer(self) -> Trainer:
         """The trainer of this run; complains about a method or an option that does not fit the task."""
         trainer = Trainer(self.make_task(), self.options, self.method)
-        _ = trainer.allocator, trainer.actors.networks
+        _ = trainer.team
         return trainer
 
 
 def to_json(config: RunConfig) -> dict[str, Any]:
     """The configuration with the versions it was run with."""
     return {**dataclasses.asdict(config), "versions": versions()}
+
+
+def learning_config(config: RunConfig) -> dict[str, Any]:
+    """What decides the course of a run: all but its length and what is reported of it. As JSON gives it back."""
+    data = json.loads(json.dumps(dataclasses.asdict(config)))
+    for name in ("steps", "report"):
+        del data["options"][name]
+    return data
+
+
+def check_unedited(config: RunConfig, trained: dict[str, Any], file: Path) -> None:
+    """Raise a ValueError if a checkpoint was trained with another configuration, and name what differs."""
+    changed = sorted(_differences(learning_config(config), trained))
+    if changed:
+        raise ValueError(
+            f"{file} was edited since the last checkpoint was made: {'; '.join(changed)}. Undo the edit to continue "
+            "the run, or train anew with other options"
+        )
+
+
+def _differences(now: Any, before: Any, path: str = "") -> Iterator[str]:
+    """Every value that differs between two configurations, with its path."""
+    if isinstance(now, dict) and isinstance(before, dict):
+        for name in sorted(now.keys() | before.keys()):
+            yield from _differences(now.get(name), before.get(name), f"{path}.{name}" if path else name)
+    elif now != before:
+        yield f"{path} was {before!r} and is {now!r}"
 
 
 def from_json(data: dict[str, Any]) -> RunConfig:

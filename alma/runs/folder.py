@@ -22,8 +22,25 @@ from alma.runs.checkpoint import (
     written_at_once,
 )
 from alma.runs.config import RunConfig, from_json, to_json
-from alma.runs.policy import WEIGHTS, LearnedPolicy
+from alma.runs.policy import WEIGHTS, Policy
 from alma.training.trainer import TrainState
+
+OWN = (
+    "metrics.jsonl",
+    "tensorboard",
+    "checkpoints",
+    WEIGHTS,
+    "result.json",
+    "wandb.id",
+    "train.log",
+    "scores",
+    "lock",
+    "config.json",
+)
+"""Everything that a run writes into its folder, the configuration last: without it the folder is no run any more."""
+
+MARKS = {"task", "method", "preset", "seed", "options"}
+"""Entries of `config.json` by which a run is told from other folders that have a file of that name."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +80,31 @@ class RunFolder:
                 f"{self.path} exists already: go on with: alma resume {self.path}, start over with --force, "
                 "or choose another folder with --out"
             )
-        if not self.config.exists():
+        if not self.is_run():
             raise ValueError(f"{self.path} is no run folder, so --force will not delete it: choose another --out")
+
+    def is_run(self) -> bool:
+        """Whether the folder holds a run, finished or not."""
+        try:
+            return set(read_json(self.config)) >= MARKS
+        except (OSError, ValueError):
+            return False
+
+    def clear(self) -> None:
+        """Delete what a run wrote, and nothing else."""
+        for name in OWN:
+            path = self.path / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
 
     def create(self, config: RunConfig, force: bool = False) -> None:
         """Begin a folder; one that has something in it is left alone unless forced, and one that is in use always."""
         self.check_free(force)
         if self.path.is_dir():
             with self.claimed():
-                shutil.rmtree(self.path)
+                self.clear()
         self.checkpoints.mkdir(parents=True)
         write_json(self.config, to_json(config))
 
@@ -103,11 +136,20 @@ class RunFolder:
             return f"train for longer with: alma resume {self.path} --steps N"
         return "it has no checkpoint to go on from, as published runs have none; train it anew with --out"
 
+    def check_resumable(self) -> None:
+        """Raise a ValueError if a run that has been trained has lost its checkpoints: it would begin anew."""
+        trained = [name for name in (WEIGHTS, "result.json") if (self.path / name).exists()]
+        if trained and not self.saved():
+            raise ValueError(
+                f"{self.path} was trained ({', '.join(trained)} tells), but there is no checkpoint in "
+                f"{self.checkpoints}: put the .ckpt files back, or start over with --force"
+            )
+
     def saved(self) -> list[Path]:
         """Checkpoints, the newest first."""
         return sorted(self.checkpoints.glob("*.ckpt"), reverse=True)
 
-    def save(self, state: TrainState, policy: LearnedPolicy, notes: dict[str, Any]) -> Path:
+    def save(self, state: TrainState, policy: Policy, notes: dict[str, Any]) -> Path:
         """Write the weights and a checkpoint; the last two checkpoints are kept.
 
         Weights come first: those of a run that is cut off in between are written again when it goes on.

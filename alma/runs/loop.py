@@ -14,19 +14,19 @@ try:
     import fcntl
 except ImportError:  # there is none on Windows
     fcntl = None  # type: ignore[assignment]
-from alma.learning.learner import Figures
+from alma.learning.learner import Metrics
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
 from alma.runs import runtime
-from alma.runs.config import RunConfig, to_json
+from alma.runs.config import RunConfig, check_unedited, learning_config, to_json
 from alma.runs.folder import RunFolder, write_json
-from alma.runs.policy import WEIGHTS, LearnedPolicy, fingerprint
+from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import Display, Progress
 from alma.runs.signals import Interrupted, stop_on_signal
 from alma.runs.sinks import JsonLines, Sink, TensorBoard, Wandb
 from alma.training.trainer import Trainer, TrainState, compile_chunk
 
-Compiled = Callable[[TrainState], tuple[TrainState, Figures]]
+Compiled = Callable[[TrainState], tuple[TrainState, Metrics]]
 """`Trainer.chunk`, ready to be called."""
 
 
@@ -49,7 +49,7 @@ class Run:
         self.seconds = 0.0
         self.rate = 0.0
         self.sinks: list[Sink] = []
-        self.gathered = Gathered()
+        self.metrics = MetricAccumulator()
 
     def train(self) -> dict[str, Any]:
         """Train until done, and say what came of it. Raises `Interrupted` when asked to stop."""
@@ -90,13 +90,16 @@ class Run:
         return state, compiled
 
     def _begin(self) -> TrainState:
+        self.folder.check_resumable()
+        self.folder.checkpoints.mkdir(exist_ok=True)
         self.folder.tidy()
         loaded = self.folder.load(self.trainer.state_like(), self.display.say)
         if loaded is None:
             return self.trainer.init(jax.random.key(self.config.seed))
         state, notes = loaded
+        check_unedited(self.config, notes["config"], self.folder.config)
         self.seconds, self.evaluations = notes["seconds"], notes["evaluations"]
-        self.gathered = Gathered(**notes["gathered"])
+        self.metrics = MetricAccumulator(**notes["metrics"])
         self.display.say(f"going on at step {int(state.env_steps):,}")
         return self.trainer.plan(state)
 
@@ -111,20 +114,20 @@ class Run:
         step = int(state.env_steps)
         while step < options.steps:
             began = time.monotonic()
-            state, figures = jax.block_until_ready(compiled(state))
+            state, metrics = jax.block_until_ready(compiled(state))
             took = time.monotonic() - began
             before, step = step, int(state.env_steps)
             self.seconds += took
             self.rate = (step - before) / took
-            numbers = {name: float(value) for name, value in figures.items()}
+            numbers = {name: float(value) for name, value in metrics.items()}
             # Losses were computed before the last update: what it has done shows in parameters alone.
             self._check_finite({**numbers, **_parameters(state)}, step)
-            self.gathered.add(numbers, step - before)
+            self.metrics.add(numbers, step - before)
             shown = self._shown(step)
             self.display.show(Progress(step, options.steps, self.seconds, self.rate, shown, self.evaluations))
             if _crosses(before, step, report.log_every):
                 self._write(step, {**shown, "steps_per_second": self.rate})
-                self.gathered = Gathered()
+                self.metrics = MetricAccumulator()
             last = step >= options.steps
             if last or _crosses(before, step, report.evaluate_every):
                 self._evaluate(state, step, report.final_episodes if last else report.episodes)
@@ -137,21 +140,26 @@ class Run:
         return state
 
     def _save(self, state: TrainState) -> None:
-        policy = LearnedPolicy(self.config, self.trainer.learned(state))
-        notes = {"seconds": self.seconds, "evaluations": self.evaluations, "gathered": vars(self.gathered)}
+        policy = Policy(self.config, self.trainer.learned(state))
+        notes = {
+            "config": learning_config(self.config),
+            "seconds": self.seconds,
+            "evaluations": self.evaluations,
+            "metrics": vars(self.metrics),
+        }
         self.folder.save(state, policy, notes)
 
     def _shown(self, step: int) -> dict[str, float]:
         explore = self.config.options.exploration
         return {
-            **self.gathered.figures(),
+            **self.metrics.metrics(),
             "explore_action": float(explore.action(step)),
             "explore_proposal": float(explore.proposal(step)),
             "explore_subtask": float(explore.subtask(step)),
         }
 
-    def _check_finite(self, figures: dict[str, float], step: int) -> None:
-        bad = [name for name, value in figures.items() if not math.isfinite(value)]
+    def _check_finite(self, metrics: dict[str, float], step: int) -> None:
+        bad = [name for name, value in metrics.items() if not math.isfinite(value)]
         if not bad:
             return
         saved = self.folder.saved()
@@ -161,32 +169,33 @@ class Run:
     def _evaluate(self, state: TrainState, step: int, episodes: int) -> None:
         """Greedy episodes; which ones depends on the seed and the step alone, so that a resumed run sees the same."""
         seed = (self.config.seed * 1_000_003 + step) % 2**31
-        results = play_episodes(self.trainer.task, self.trainer.players(state), episodes, seed)
+        trainer = self.trainer
+        results = play_episodes(trainer.task, trainer.team, trainer.learned(state), episodes, seed)
         summary = {"step": step, "minutes": self.seconds / 60, **summarise(results)}
         self.evaluations = [*self.evaluations, summary]
         flat = {f"evaluation/{name}": value for name, value in summary.items() if name not in ("step", "minutes")}
         self._write(step, flat)
 
-    def _write(self, step: int, figures: dict[str, Any]) -> None:
+    def _write(self, step: int, metrics: dict[str, Any]) -> None:
         for sink in self.sinks:
-            sink.write(step, {"minutes": round(self.seconds / 60, 4), **figures})
+            sink.write(step, {"minutes": round(self.seconds / 60, 4), **metrics})
 
 
 @dataclass
-class Gathered:
-    """Figures of several chunks, put together."""
+class MetricAccumulator:
+    """Metrics of several chunks, put together."""
 
     totals: dict[str, float] = field(default_factory=dict)
     steps: int = 0
 
-    def add(self, figures: dict[str, float], steps: int) -> None:
+    def add(self, metrics: dict[str, float], steps: int) -> None:
         self.steps += steps
-        updates = figures["updates"]
-        for name, value in figures.items():
+        updates = metrics["updates"]
+        for name, value in metrics.items():
             weight = 1.0 if name in ADDED_UP else updates
             self.totals[name] = self.totals.get(name, 0.0) + weight * value
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Rates and means."""
         totals = self.totals
         episodes, updates = totals["episodes"], totals["updates"]
@@ -201,7 +210,7 @@ class Gathered:
 
 
 ADDED_UP = ("episodes", "solved", "reward", "updates")
-"""Figures that are sums; the others are means over updates."""
+"""Metrics that are sums; the others are means over updates."""
 
 
 def _parameters(state: TrainState) -> dict[str, float]:

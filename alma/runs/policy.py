@@ -14,21 +14,18 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from safetensors import SafetensorError, safe_open
 from safetensors.flax import save as to_bytes
 
-from alma.actors.copa import CoachedActors
-from alma.actors.networks import Strategy
-from alma.allocators.learned import LearnedAllocator
-from alma.allocators.rules import RuleAllocator, allocator_by_name
+from alma.allocators.rules import allocator_by_name
 from alma.allocators.search import SearchAllocator
-from alma.play.scripts import policy_by_name
-from alma.play.situation import Allocator, Situation, Weigh, no_coach, no_critic, no_ratings
-from alma.play.team import Players
+from alma.play.scripts import scripted_actors
+from alma.play.situation import Situation, Strategy
+from alma.play.team import Params, PlayingAllocator, Team
 from alma.runs.checkpoint import named_leaves, written_at_once
 from alma.runs.config import RunConfig, from_json, to_json
 from alma.runs.pretrained import locate
 from alma.task.spec import TaskSpec
 from alma.task.task import Task
 from alma.task.view import NOBODY, Actions, Allocation, View
-from alma.training.trainer import Trainer
+from alma.training.methods import LearningTeam, params_like
 
 WEIGHTS = "policy.safetensors"
 """The name of the weights in a run folder."""
@@ -37,49 +34,44 @@ _CONFIG = "alma_config"
 
 
 @dataclass(frozen=True)
-class LearnedPolicy:
+class Policy:
     """An allocator and actors with what they have learned.
 
     `previous` and `last_action` are the allocation in force and the last actions; leave them out at the first step.
     """
 
     config: RunConfig
-    params: Any
+    params: Params
 
     @cached_property
-    def trainer(self) -> Trainer:
-        return self.config.make_trainer()
-
-    @property
     def task(self) -> Task:
         """The task it was trained on."""
-        return self.trainer.task
+        return self.config.make_task()
 
-    @property
-    def players(self) -> Players:
-        """For `alma.evaluation`."""
-        return self.trainer.players_with(self.params)
+    @cached_property
+    def team(self) -> LearningTeam:
+        """Its actors and its allocator, to be played with its parameters."""
+        return self.config.make_team(self.task)
 
     @property
     def period(self) -> int:
         """Steps between allocations."""
-        return self.players.period
+        return self.team.period
 
     def allocate(
         self, view: View, key: PRNGKeyArray, previous: Allocation | None = None, state: Any = None
     ) -> Allocation:
         """A subtask for every agent. Policies trained under a rule need the task's state for it."""
-        allocator = self.trainer.allocator
-        if state is None and isinstance(allocator, RuleAllocator) and allocator.needs_state:
+        if state is None and self.team.allocator.needs_state:
             raise ValueError(
                 f"this policy was trained with the method {self.config.method!r}, whose rule looks at the state of "
                 "the task: write policy.allocate(view, key, previous, state)"
             )
-        return _allocate(self.trainer, self.params, key, self._situation(view, previous, None, state))
+        return _allocate(self.team, self.params, key, self._situation(view, previous, None, state))
 
     def advise(self, view: View, key: PRNGKeyArray) -> Strategy:
         """A strategy for every agent, of methods with a coach; renew it whenever you allocate. Others: None."""
-        return _advise(self.trainer, self.params, key, self._situation(view, None, None))
+        return _advise(self.team, self.params, key, self._situation(view, None, None))
 
     def act(
         self,
@@ -94,7 +86,7 @@ class LearnedPolicy:
         The key only matters to `alma-no-mask`, whose labels are permuted by it.
         """
         situation = self._advised(view, allocation, last_action, strategy)
-        return _act(self.trainer, self.params, jax.random.key(0) if key is None else key, situation)
+        return _act(self.team, self.params, jax.random.key(0) if key is None else key, situation)
 
     def values(
         self,
@@ -106,12 +98,12 @@ class LearnedPolicy:
     ) -> Float[Array, "A U"]:
         """The utility of every action to every agent under an allocation."""
         situation = self._advised(view, allocation, last_action, strategy)
-        return _values(self.trainer, self.params, jax.random.key(0) if key is None else key, situation)
+        return _values(self.team, self.params, jax.random.key(0) if key is None else key, situation)
 
     def _advised(
         self, view: View, allocation: Allocation, last_action: Actions | None, strategy: Strategy
     ) -> Situation:
-        if strategy is None and isinstance(self.trainer.actors, CoachedActors):
+        if strategy is None and self.team.actors.is_coached:
             raise ValueError(
                 f"the actors of {self.config.method!r} follow a coach: write policy.act(view, allocation, actions, "
                 "strategy) with strategy = policy.advise(view, key) from the last decision"
@@ -122,8 +114,8 @@ class LearnedPolicy:
         self, view: View, allocations: Int[Array | np.ndarray, "P A"], previous: Allocation | None = None
     ) -> Float[Array, "P"]:
         """What the critic thinks of each of several allocations."""
-        allocator = self.trainer.allocator
-        if not isinstance(allocator, LearnedAllocator):
+        allocator = self.team.allocator
+        if not allocator.has_critic:
             raise ValueError(f"the method {self.config.method!r} has no critic of allocations")
         spec, situation = self.task.spec, self._situation(view, previous, None)
         check_numbers("allocations", jnp.asarray(allocations), spec.agents, spec.subtasks, axes=2)
@@ -179,70 +171,69 @@ def check_numbers(what: str, numbers: Array, agents: int, below: int, axes: int)
 
 
 @partial(jax.jit, static_argnums=0)
-def _allocate(trainer: Trainer, params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
-    return trainer.allocator.greedy(params["allocator"], key, situation)
+def _allocate(team: LearningTeam, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
+    return team.allocator.greedy(params["allocator"], key, situation)
 
 
 @partial(jax.jit, static_argnums=0)
-def _act(trainer: Trainer, params: Any, key: PRNGKeyArray, situation: Situation) -> Actions:
-    return trainer.actors.greedy(params["actors"], key, situation)
+def _act(team: LearningTeam, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
+    return team.actors.greedy(params["actors"], key, situation)
 
 
 @partial(jax.jit, static_argnums=0)
-def _values(trainer: Trainer, params: Any, key: PRNGKeyArray, situation: Situation) -> Float[Array, "A U"]:
-    return trainer.actors.values(params["actors"], key, situation)
+def _values(team: LearningTeam, params: Params, key: PRNGKeyArray, situation: Situation) -> Float[Array, "A U"]:
+    return team.actors.values(params["actors"], key, situation)
 
 
 @partial(jax.jit, static_argnums=0)
-def _advise(trainer: Trainer, params: Any, key: PRNGKeyArray, situation: Situation) -> Strategy:
-    return trainer.actors.networks.advise_best(params["actors"], key, situation.view)
+def _advise(team: LearningTeam, params: Params, key: PRNGKeyArray, situation: Situation) -> Strategy:
+    return team.actors.advise_best(params["actors"], key, situation)
 
 
 @partial(jax.jit, static_argnums=0)
 def _allocation_values(
-    allocator: LearnedAllocator, params: Any, situation: Situation, allocations: Int[Array, "P A"]
+    allocator: Any, params: Any, situation: Situation, allocations: Int[Array, "P A"]
 ) -> Float[Array, "P"]:
-    encoded = allocator.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
-    return allocator.networks.values(params, encoded, allocations)
+    return allocator.values(params, situation, allocations)
 
 
 def transplant(
-    policy: LearnedPolicy,
-    actors: LearnedPolicy | str | None = None,
-    allocator: LearnedPolicy | str | None = None,
+    policy: Policy,
+    actors: Policy | str | None = None,
+    allocator: Policy | str | None = None,
     task: Task | None = None,
-) -> Players:
+) -> tuple[Team, Params]:
     """Put parts of other runs, or a rule, in the place of a policy's own: what was never trained together plays.
 
     `actors` is another policy, `random`, or the name of a script of the task. `allocator` is another policy, or
     `search`, `random`, `heuristic[:NAME]` or `fixed:SUBTASKS`. `task` is what will be played, if not the task of the
-    policy.
+    policy. Returns the team and its parameters.
     """
-    trained = actors if isinstance(actors, LearnedPolicy) else policy
-    source = allocator if isinstance(allocator, LearnedPolicy) else policy
+    trained = actors if isinstance(actors, Policy) else policy
+    source = allocator if isinstance(allocator, Policy) else policy
     for other in (trained, source):
         check_fits(policy.task.spec, other.task.spec)
-    players = trained.players
+    team: Team = trained.team
     if isinstance(actors, str):
-        script = policy_by_name(task or policy.task, actors)
-        players = replace(players, policy=script, coach=no_coach, rate=no_ratings)
-    elif not trained.trainer.actors.scope.knows_subtasks:
+        team = replace(team, actors=scripted_actors(task or policy.task, actors))
+    elif not team.actors.knows_subtasks:
         raise ValueError(f"the actors of {trained.config.method!r} know no subtasks: no allocator can be put on them")
-    if allocator == "search":
-        critic = policy.trainer.allocator
-        if not isinstance(critic, LearnedAllocator):
-            raise ValueError(f"a search needs a critic of allocations; the method {policy.config.method!r} has none")
-        search = SearchAllocator(critic)
-        rule: Allocator = search
-        weigh: Weigh = search.weigh
-    elif isinstance(allocator, str):
-        rule, weigh = allocator_by_name(task or policy.task, allocator), no_critic
-    else:
-        if not source.trainer.allocator.allocates:
-            raise ValueError(f"the method {source.config.method!r} has no allocator")
-        rule, weigh = source.players.allocator, source.players.weigh
     params = {"actors": trained.params["actors"], "allocator": source.params["allocator"]}
-    return replace(players, allocator=rule, weigh=weigh, period=source.period, params=params)
+    return replace(team, allocator=_find_allocator(source, allocator, task), period=source.period), params
+
+
+def _find_allocator(source: Policy, allocator: Policy | str | None, task: Task | None) -> PlayingAllocator:
+    """The allocator of a policy, a search with its critic, or a rule by name."""
+    own: Any = source.team.allocator
+    if allocator == "search":
+        if not own.has_critic:
+            raise ValueError(f"a search needs a critic of allocations; the method {source.config.method!r} has none")
+        return SearchAllocator(own)
+    if isinstance(allocator, str):
+        return allocator_by_name(task or source.task, allocator)
+    if not own.allocates:
+        raise ValueError(f"the method {source.config.method!r} has no allocator")
+    return own
 
 
 def check_fits(trained: TaskSpec, other: TaskSpec) -> None:
@@ -257,7 +248,7 @@ def fingerprint(weights: Path) -> str:
     return hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
 
 
-def load(path: str | Path) -> LearnedPolicy:
+def load(path: str | Path) -> Policy:
     """Load what was learned: a run folder, a file that `save` wrote, or `pretrained:NAME`, which comes with alma."""
     path = locate(path)
     file = path / WEIGHTS if path.is_dir() else path
@@ -272,11 +263,17 @@ def load(path: str | Path) -> LearnedPolicy:
     if _CONFIG not in described:
         raise ValueError(f"{file} was not written by alma: it has no configuration inside")
     config = from_json(json.loads(described[_CONFIG]))
-    like = config.make_trainer().params_like()
+    task = config.make_task()
+    like = params_like(config.make_team(task), task)
     expected = {name: (leaf.shape, leaf.dtype) for name, leaf in named_leaves(like)}
     if expected != {name: (leaf.shape, leaf.dtype) for name, leaf in tensors.items()}:
         raise ValueError(f"{file} does not fit its own configuration: it was written by another version of alma")
-    return LearnedPolicy(config, jax.tree.unflatten(jax.tree.structure(like), [tensors[name] for name in expected]))
+    ruined = [name for name, leaf in tensors.items() if not np.all(np.isfinite(leaf))]
+    if ruined:
+        raise ValueError(
+            f"{file} cannot be played: {len(ruined)} of its arrays hold NaN or infinity, such as {ruined[0]}"
+        )
+    return Policy(config, jax.tree.unflatten(jax.tree.structure(like), [tensors[name] for name in expected]))
 
 
 def _why_nothing_is_there(path: Path) -> str:

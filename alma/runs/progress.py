@@ -27,7 +27,7 @@ class Progress:
     seconds: float
     """Of training, without compilation and evaluation."""
     steps_per_second: float
-    figures: dict[str, float]
+    metrics: dict[str, float]
     evaluations: list[dict[str, Any]]
 
 
@@ -98,7 +98,7 @@ class LiveDisplay:
     @staticmethod
     def _figures(progress: Progress) -> Table:
         table = Table.grid(padding=(0, 3))
-        cells = [f"{name.replace('_', ' ')} {value:.3g}" for name, value in progress.figures.items()]
+        cells = [f"{name.replace('_', ' ')} {value:.3g}" for name, value in progress.metrics.items()]
         for first in range(0, len(cells), 4):
             table.add_row(*cells[first : first + 4])
         return table
@@ -132,7 +132,7 @@ class LineDisplay:
         solved = (
             f"solved {progress.evaluations[-1]['success_rate']:.1%}" if progress.evaluations else "not evaluated yet"
         )
-        losses = [f"{name} {value:.3g}" for name, value in progress.figures.items() if name.endswith("_loss")]
+        losses = [f"{name} {value:.3g}" for name, value in progress.metrics.items() if name.endswith("_loss")]
         rest = f", {' '.join(losses)}" if losses else ""
         self.say(
             f"{progress.step:,}/{progress.total:,} steps, {duration(progress.seconds)} trained, "

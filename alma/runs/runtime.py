@@ -20,7 +20,10 @@ OFF = ("off", "0", "no", "false")
 
 
 def configure() -> None:
-    """Apply both settings. Called when the package is imported; either is switched off by its variable."""
+    """Set the compilation cache and the memory allocator of this process, unless `ALMA_CACHE` or `ALMA_MALLOC` is off.
+
+    The command line and `alma.train` call it; importing the package does not.
+    """
     if not _switched_off(CACHE_VARIABLE):
         use_compilation_cache()
     if not _switched_off(MALLOC_VARIABLE):

@@ -1,4 +1,4 @@
-"""Where figures of a run go: JSON lines and TensorBoard, and Weights & Biases for those who have it."""
+"""Where metrics of a run go: JSON lines and TensorBoard, and Weights & Biases for those who have it."""
 
 import json
 import uuid
@@ -12,9 +12,9 @@ from alma.runs.checkpoint import written_at_once
 
 @runtime_checkable
 class Sink(Protocol):
-    """Takes figures as a run makes them."""
+    """Takes metrics as a run makes them."""
 
-    def write(self, step: int, figures: dict[str, Any]) -> None: ...
+    def write(self, step: int, metrics: dict[str, Any]) -> None: ...
 
     def close(self) -> None: ...
 
@@ -28,8 +28,8 @@ class JsonLines:
             unfinished.write_text("".join(json.dumps(line) + "\n" for line in kept))
         self.file = open(path, "a")  # noqa: SIM115
 
-    def write(self, step: int, figures: dict[str, Any]) -> None:
-        self.file.write(json.dumps({"step": step, **figures}) + "\n")
+    def write(self, step: int, metrics: dict[str, Any]) -> None:
+        self.file.write(json.dumps({"step": step, **metrics}) + "\n")
         self.file.flush()
 
     def close(self) -> None:
@@ -55,8 +55,8 @@ class TensorBoard:
     def __init__(self, folder: Path, step: int) -> None:
         self.writer = SummaryWriter(str(folder), purge_step=step + 1 if step else None)
 
-    def write(self, step: int, figures: dict[str, Any]) -> None:
-        for name, value in figures.items():
+    def write(self, step: int, metrics: dict[str, Any]) -> None:
+        for name, value in metrics.items():
             if isinstance(value, int | float):
                 self.writer.add_scalar(name, value, step)
 
@@ -84,8 +84,8 @@ class Wandb:
             project="alma", name=folder.name, id=remembered.read_text(), resume="allow", config=config
         )
 
-    def write(self, step: int, figures: dict[str, Any]) -> None:
-        self.run.log({name: value for name, value in figures.items() if isinstance(value, int | float)}, step=step)
+    def write(self, step: int, metrics: dict[str, Any]) -> None:
+        self.run.log({name: value for name, value in metrics.items() if isinstance(value, int | float)}, step=step)
 
     def close(self) -> None:
         self.run.finish()

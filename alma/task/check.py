@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, PRNGKeyArray
 
-from alma.nn.choice import choose_uniformly
+from alma.task.choice import choose_uniformly
 from alma.task.outcome import Outcome
 from alma.task.spec import TaskSpec
 from alma.task.task import Task
@@ -24,7 +24,7 @@ class TaskError(ValueError):
     """A task breaks its contract. The message lists every breach that was found."""
 
 
-class Moment(NamedTuple):
+class CheckedStep(NamedTuple):
     """One step of play: what was seen, what was done, what came of it. Plain arrays once it has been played."""
 
     state: Any
@@ -54,7 +54,7 @@ def check_task(task: Task, *, episodes: int = 8, steps: int | None = None, seed:
     keys = jax.random.split(jax.random.key(seed), episodes)
     played = _play(task, keys, steps)
     spec, complete = task.spec, steps >= task.spec.max_steps
-    breaches = [breach for episode in played for moment in episode for breach in _check_moment(spec, moment)]
+    breaches = [breach for episode in played for checked in episode for breach in _check_step(spec, checked)]
     breaches += [breach for episode in played for breach in _check_story(spec, episode, complete)]
     breaches += [breach for episode in played for breach in _check_scenes(task, [episode[0], episode[-1]])]
     breaches += _check_purity(task, keys[0], steps, played[0])
@@ -187,10 +187,10 @@ def _check_extras(task: Task, seed: int) -> list[str]:
 # ---- play
 
 
-def _play(task: Task, keys: Array, steps: int) -> list[list[Moment]]:
+def _play(task: Task, keys: Array, steps: int) -> list[list[CheckedStep]]:
     """Follow random play, jitted and vmapped, and bring it back as plain arrays."""
 
-    def episode(key: PRNGKeyArray) -> Moment:
+    def episode(key: PRNGKeyArray) -> CheckedStep:
         reset_key, step_keys = _episode_keys(key, steps)
         return jax.lax.scan(lambda state, key: _live(task, state, key), task.reset(reset_key), step_keys)[1]
 
@@ -208,7 +208,7 @@ def _episode_keys(key: PRNGKeyArray, steps: int) -> tuple[PRNGKeyArray, Array]:
     return reset_key, jax.random.split(key, steps)
 
 
-def _live(task: Task, state: Any, key: PRNGKeyArray) -> tuple[Any, Moment]:
+def _live(task: Task, state: Any, key: PRNGKeyArray) -> tuple[Any, CheckedStep]:
     """One step of random play, with everything that is to be looked at."""
     action_key, absent_key, step_key = jax.random.split(key, 3)
     spec, view = task.spec, task.view(state)
@@ -223,7 +223,7 @@ def _live(task: Task, state: Any, key: PRNGKeyArray) -> tuple[Any, Moment]:
     scripted = {name: script(action_key, state, usual) for name, script in task.policies.items()}
     next_view = task.view(after)
     matter = ~_same((after, outcome), other)
-    return after, Moment(state, view, actions, outcome, next_view, matter, allocations, scripted)
+    return after, CheckedStep(state, view, actions, outcome, next_view, matter, allocations, scripted)
 
 
 def _same(one: Any, other: Any) -> Bool[Array, ""]:
@@ -243,12 +243,12 @@ def _numbers(tree: Any) -> Any:
 # ---- what must hold
 
 
-def _check_moment(spec: TaskSpec, moment: Moment) -> Iterator[str]:
+def _check_step(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
     """What must hold within one step. Messages leave the step out, so that a breach is told once."""
-    view, outcome = moment.view, moment.outcome
+    view, outcome = checked.view, checked.outcome
     yield from _check_view(spec, view)
-    yield from _check_view(spec, moment.next_view)  # learners look at it even when the episode is over
-    yield from _check_choices(spec, moment)
+    yield from _check_view(spec, checked.next_view)  # learners look at it even when the episode is over
+    yield from _check_choices(spec, checked)
     if not np.isfinite(outcome.reward) or not np.isfinite(outcome.subtask_rewards).all():
         yield "rewards must be finite"
     if not all(np.isfinite(value) for value in outcome.metrics.values()):
@@ -259,11 +259,11 @@ def _check_moment(spec: TaskSpec, moment: Moment) -> Iterator[str]:
         yield "an episode ends terminated or truncated, never both at once"
     if outcome.success and not (outcome.terminated or outcome.truncated):
         yield "success may only be reported by the step that ends the episode"
-    if (outcome.finished & moment.next_view.active).any():
+    if (outcome.finished & checked.next_view.active).any():
         yield "a finished subtask must not be active"
-    if (view.active & ~moment.next_view.active & ~outcome.finished).any():
+    if (view.active & ~checked.next_view.active & ~outcome.finished).any():
         yield "a subtask that is no longer active must be reported as finished"
-    if moment.absent_matter:
+    if checked.absent_matter:
         yield "actions of absent agents must not change anything"
 
 
@@ -309,35 +309,35 @@ def _can_act_anywhere(spec: TaskSpec, view: View) -> bool:
     return True
 
 
-def _check_choices(spec: TaskSpec, moment: Moment) -> Iterator[str]:
+def _check_choices(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
     """Heuristics give present agents active subtasks, and absent agents none; scripted actions exist."""
-    present = moment.view.present[: spec.agents]
-    for name, allocation in moment.allocations.items():
+    present = checked.view.present[: spec.agents]
+    for name, allocation in checked.allocations.items():
         if (allocation[~present] != NOBODY).any():
             yield f"the heuristic {name!r} allocates absent agents: give them {NOBODY}"
-        if not np.isin(allocation[present], [NOBODY, *np.flatnonzero(moment.view.active)]).all():
+        if not np.isin(allocation[present], [NOBODY, *np.flatnonzero(checked.view.active)]).all():
             yield f"the heuristic {name!r} allocates agents to subtasks that are not active"
-    for name, actions in moment.scripted.items():
+    for name, actions in checked.scripted.items():
         if not ((actions[present] >= 0) & (actions[present] < len(spec.actions))).all():
             yield f"the policy {name!r} takes actions that do not exist"
 
 
-def _check_scenes(task: Task, moments: list[Moment]) -> Iterator[str]:
+def _check_scenes(task: Task, steps: list[CheckedStep]) -> Iterator[str]:
     """A task that says what it looks like shows the present, and nobody else."""
     entities, subtasks = task.spec.entities, task.spec.subtasks
-    for moment in moments:
-        scene = task.scene(moment.state)
+    for checked in steps:
+        scene = task.scene(checked.state)
         if scene is None:
             return
         if len(scene.things) != entities:
             yield f"a scene must have {entities} things, one for each entity, not {len(scene.things)}"
-        elif [thing is not None for thing in scene.things] != moment.view.present.tolist():
+        elif [thing is not None for thing in scene.things] != checked.view.present.tolist():
             yield "a scene must have a thing for every entity that is present, and None for the others"
         if scene.standing and len(scene.standing) != subtasks:
             yield f"a scene must say how each of {subtasks} subtasks stands, or none, not {len(scene.standing)}"
 
 
-def _check_story(spec: TaskSpec, episode: list[Moment], complete: bool) -> Iterator[str]:
+def _check_story(spec: TaskSpec, episode: list[CheckedStep], complete: bool) -> Iterator[str]:
     """What must hold from step to step."""
     if not episode[0].view.present[: spec.agents].any():
         yield "an episode must begin with at least one agent"
@@ -353,21 +353,21 @@ def _check_story(spec: TaskSpec, episode: list[Moment], complete: bool) -> Itera
         yield f"an episode must end within TaskSpec.max_steps = {spec.max_steps} steps"
 
 
-def _check_purity(task: Task, key: PRNGKeyArray, steps: int, played: list[Moment]) -> Iterator[str]:
+def _check_purity(task: Task, key: PRNGKeyArray, steps: int, played: list[CheckedStep]) -> Iterator[str]:
     """The same keys must give the same episode when every function is compiled and called on its own."""
     reset_key, step_keys = _episode_keys(key, steps)
     reset, view, step = jax.jit(lambda k: task.reset(k)), jax.jit(lambda s: task.view(s)), jax.jit(task.step)
     state = reset(reset_key)
-    for moment, key_now in zip(played[:REPLAYED], step_keys, strict=False):
-        if not _close(state, moment.state):
+    for checked, key_now in zip(played[:REPLAYED], step_keys, strict=False):
+        if not _close(state, checked.state):
             yield "reset and step must be pure: called one by one, they give other states than under vmap and scan"
             return
-        if not _close(view(state), moment.view):
+        if not _close(view(state), checked.view):
             yield "view must be pure: called by itself, it gives something else than under vmap and scan"
             return
         step_key = jax.random.split(key_now, 3)[2]
-        state, outcome = step(step_key, state, jnp.asarray(moment.actions))
-        if not _close(outcome, moment.outcome):
+        state, outcome = step(step_key, state, jnp.asarray(checked.actions))
+        if not _close(outcome, checked.outcome):
             yield "step must be pure: called by itself, it gives another outcome than under vmap and scan"
             return
 

@@ -41,6 +41,7 @@ def preset_overrides(name: str, preset: str) -> Mapping[str, Any]:
 
 
 def task_names() -> list[str]:
+    """The names of all registered tasks, sorted."""
     return sorted(_tasks)
 
 

@@ -78,19 +78,17 @@ PAPER = TrainingOptions(
 FAITHFUL = replace(
     FAST,
     steps=5_000_000,
-    actors=replace(
-        FAST.actors, popart=True, ends="subtask", networks=replace(PAPER.actors.networks, relations=True, places=False)
-    ),
+    actors=replace(FAST.actors, popart=True, ends="subtask", networks=replace(PAPER.actors.networks, relations=True)),
     allocator=replace(
         FAST.allocator,
         popart=True,
         proposals=32,
         variations=0,
         entropy_proposals=32,
-        networks=replace(PAPER.allocator.networks, relations=True, places=False),
+        networks=replace(PAPER.allocator.networks, relations=True),
     ),
 )
-"""The paper's networks, mixer and losses, with relations to see by, collected and scheduled as `fast` does."""
+"""The paper's networks, mixer and losses, which see relations besides; collected and scheduled as `fast` does."""
 
 TINY = TrainingOptions(
     steps=20_480,

@@ -11,41 +11,35 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from alma.actors.actors import Actors, Wildness
-from alma.actors.networks import Strategy
+from alma.actors.actors import Actors, EpsilonGreedy
 from alma.allocators.allocator import Exploration, TrainingAllocator
 from alma.learning import replay
-from alma.learning.learner import Clock, Figures, Level, Params, follow
+from alma.learning.learner import Clock, LearnerState, Metrics, Params, follow
 from alma.nn.trees import select, zeros_like
-from alma.play.decisions import decision_due, only_where
+from alma.play.decisions import InForce, acted, forget, nothing_in_force, only_where, renew
 from alma.play.environments import Environments, advance, start
-from alma.play.situation import Considered, Ratings, Situation
-from alma.play.team import Players
+from alma.play.episodes import situations_of
+from alma.play.situation import Strategy
+from alma.task.outcome import Outcome
 from alma.task.task import Task
-from alma.task.view import NOBODY, Actions, Allocation, View
-from alma.training.methods import make_actors, make_allocator
+from alma.task.view import NOBODY, View
+from alma.training.methods import LearningTeam, make_team
 from alma.training.options import TrainingOptions
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Play:
+class Rollout:
     """Where the environments are, between two steps. N rows of everything."""
 
     environments: Environments
-    allocation: Int[Array, "N A"]
-    strategy: Float[Array, "N A H"] | None
-    """What a coach has advised; None where there is no coach."""
-    last_action: Int[Array, "N A"]
-    wild: Bool[Array, "N A"]
-    """Whether that was a random one."""
-    since_decision: Int[Array, "N"]
-    active: Bool[Array, "N M"]
-    """Active subtasks at the last step, to notice that one finished or appeared."""
-    decision: replay.Decision
-    """The decision that is in force; its reward is still growing."""
+    in_force: InForce
+    explored: Bool[Array, "N A"]
+    """Whether the last action was a random one."""
+    decision: replay.Decision | None
+    """The decision that is in force, whose reward is still growing; None where nothing is learned from decisions."""
     deciding: Bool[Array, "N"]
     """False before an episode's first decision."""
 
@@ -60,11 +54,12 @@ class TrainState:
     """Everything a run is."""
 
     key: PRNGKeyArray
-    play: Play
+    rollout: Rollout
     steps: replay.Steps
-    decisions: replay.Decisions
-    actors: Level
-    allocator: Level
+    decisions: replay.Decisions | None
+    """None where nothing is learned from decisions."""
+    actors: LearnerState
+    allocator: LearnerState
     average: Params
     """Of both levels, over the last part of the run; None where it is not what plays."""
     env_steps: Int[Array, ""]
@@ -91,12 +86,22 @@ class Trainer:
                 raise ValueError(f"replay has room for the numbers of {MOST} {what}, and the task has {count}")
 
     @cached_property
-    def actors(self) -> Actors:
-        return make_actors(self.task, self.options, self.method)
+    def team(self) -> LearningTeam:
+        """Who is trained, and plays."""
+        return make_team(self.task, self.options, self.method)
 
-    @cached_property
+    @property
+    def actors(self) -> Actors:
+        return self.team.actors
+
+    @property
     def allocator(self) -> TrainingAllocator:
-        return make_allocator(self.task, self.options, self.method)
+        return self.team.allocator
+
+    @property
+    def period(self) -> int:
+        """N_t: steps between decisions in training, at the most."""
+        return self.options.allocator.period
 
     @cached_property
     def views(self) -> Callable[[Any], View]:
@@ -116,17 +121,24 @@ class Trainer:
     def _init(self, key: PRNGKeyArray) -> TrainState:
         play_key, actor_key, allocator_key, key = jax.random.split(key, 4)
         count, collection = self.options.collection.environments, self.options.collection
-        play = self._begin_play(play_key, count)
-        view = self.views(play.environments.state)
-        actors = self.actors.init(actor_key, view, play.allocation)
-        advice = jax.eval_shape(self.actors.networks.advise, actors.params, key, view)
-        play = replace(play, strategy=zeros_like(advice))
-        allocator = self.allocator.init(allocator_key, view, play.allocation)
+        environments = start(self.task, play_key, count)
+        view, spec = self.views(environments.state), self.task.spec
+        nobody = jnp.full((count, spec.agents), NOBODY, jnp.int32)
+        actors = self.actors.init(actor_key, view, nobody)
+        allocator = self.allocator.init(allocator_key, view, nobody)
+        advice = zeros_like(jax.eval_shape(self.actors.networks.advise, actors.params, key, view))
+        decision = self._no_decision(environments) if self.allocator.learns else None
         return TrainState(
             key=key,
-            play=play,
-            steps=replay.empty_steps(self._example_step(play), collection.buffer // count),
-            decisions=replay.empty_decisions(play.decision, collection.decisions // count),
+            rollout=Rollout(
+                environments=environments,
+                in_force=nothing_in_force(count, spec.agents, spec.subtasks, self.period, advice),
+                explored=jnp.zeros((count, spec.agents), bool),
+                decision=decision,
+                deciding=jnp.zeros(count, bool),
+            ),
+            steps=replay.empty_steps(self._example_step(environments), collection.buffer // count),
+            decisions=None if decision is None else replay.empty_decisions(decision, collection.decisions // count),
             actors=actors,
             allocator=allocator,
             average=jax.tree.map(jnp.copy, _live(actors, allocator)) if self.options.play == "average" else None,
@@ -137,35 +149,25 @@ class Trainer:
             planned=jnp.int32(0),
         )
 
-    def _begin_play(self, key: PRNGKeyArray, count: int) -> Play:
-        spec = self.task.spec
-        environments = start(self.task, key, count)
-        nobody = jnp.full((count, spec.agents), NOBODY, jnp.int32)
-        return Play(
-            environments=environments,
+    def _no_decision(self, environments: Environments) -> replay.Decision:
+        count = self.options.collection.environments
+        nobody = jnp.full((count, self.task.spec.agents), NOBODY, jnp.int8)
+        return replay.Decision(
+            state=jax.tree.map(jnp.copy, environments.state),
+            previous=nobody,
             allocation=nobody,
-            strategy=None,
-            last_action=nobody,
-            wild=jnp.zeros((count, spec.agents), bool),
-            since_decision=jnp.full(count, self.options.allocator.period),
-            active=jnp.zeros((count, spec.subtasks), bool),
-            decision=replay.Decision(
-                state=jax.tree.map(jnp.copy, environments.state),
-                previous=nobody.astype(jnp.int8),
-                allocation=nobody.astype(jnp.int8),
-                reward=jnp.zeros(count),
-                next_state=jax.tree.map(jnp.copy, environments.state),
-                terminated=jnp.zeros(count, bool),
-                born=jnp.zeros(count, jnp.int32),
-            ),
-            deciding=jnp.zeros(count, bool),
+            reward=jnp.zeros(count),
+            next_state=jax.tree.map(jnp.copy, environments.state),
+            terminated=jnp.zeros(count, bool),
+            made_at=jnp.zeros(count, jnp.int32),
         )
 
-    def _example_step(self, play: Play) -> replay.Step:
-        small, flags = play.allocation.astype(jnp.int8), jnp.zeros_like(play.deciding)
-        values = jax.eval_shape(self.actors.scope.active, self.views(play.environments.state))
+    def _example_step(self, environments: Environments) -> replay.Step:
+        count = self.options.collection.environments
+        small, flags = jnp.zeros((count, self.task.spec.agents), jnp.int8), jnp.zeros(count, bool)
+        values = jax.eval_shape(self.actors.scope.active, self.views(environments.state))
         return replay.Step(
-            state=play.environments.state,
+            state=environments.state,
             allocation=small,
             last_action=small,
             action=small,
@@ -178,111 +180,106 @@ class Trainer:
 
     # ---- playing
 
-    def step(self, state: TrainState) -> tuple[TrainState, Figures]:
+    def step(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """One step of every environment, remembered."""
         key, allocation_key, coach_key, action_key, step_key = jax.random.split(state.key, 5)
-        play, before = state.play, state.play.environments.state
+        explore, before = self.options.exploration, state.rollout.environments.state
         view = self.views(before)
-        due = jax.vmap(partial(decision_due, period=self.options.allocator.period))(
-            play.since_decision, active_before=play.active, active=view.active
-        )
-        explore = self.options.exploration
-        situations = Situation(before, view, play.allocation, play.last_action, play.strategy)
-        exploration = Exploration(explore.proposal(state.env_steps), explore.subtask(state.env_steps))
-        allocation = self.allocator.allocate(state.allocator.params, allocation_key, situations, due, exploration)
-        strategy = only_where(due, partial(self._advise_some, state.actors.params, coach_key), view, play.strategy)
-        decisions, play = self._decide(state, play, before, allocation, due)
-        play = replace(play, strategy=strategy)
-        actions, wild = self.actors.act(
+
+        def decide(in_force: InForce, due: Bool[Array, "N"]) -> tuple[Int[Array, "N A"], Strategy]:
+            situations = situations_of(before, view, in_force)
+            exploration = Exploration(explore.proposal(state.env_steps), explore.subtask(state.env_steps))
+            allocation = self.allocator.allocate(state.allocator.params, allocation_key, situations, due, exploration)
+            advise = partial(self._advise_some, state.actors.params, coach_key)
+            return allocation, only_where(due, advise, view, in_force.strategy)
+
+        in_force, due = renew(state.rollout.in_force, view, self.period, decide)
+        decisions, rollout = self._note_decisions(state, in_force, due)
+        actions, explored = self.actors.act(
             state.actors.params,
             action_key,
-            situations._replace(allocation=allocation, strategy=play.strategy),
-            play.wild,
-            Wildness(explore.action(state.env_steps), explore.persistence),
+            situations_of(before, view, in_force),
+            rollout.explored,
+            EpsilonGreedy(explore.action(state.env_steps), explore.persistence),
         )
-        environments, reached, outcome = advance(self.task, step_key, play.environments, jnp.maximum(actions, 0))
+        environments, reached, outcome = advance(self.task, step_key, rollout.environments, jnp.maximum(actions, 0))
 
-        small = partial(jnp.asarray, dtype=jnp.int8)
+        small, done = partial(jnp.asarray, dtype=jnp.int8), outcome.done
         row = replay.Step(
             state=before,
-            allocation=small(allocation),
-            last_action=small(play.last_action),
+            allocation=small(in_force.allocation),
+            last_action=small(in_force.last_action),
             action=small(jnp.maximum(actions, 0)),
             rewards=self.actors.scope.rewards(outcome),
             terminated=outcome.terminated,
             truncated=outcome.truncated,
-            since_decision=play.since_decision.astype(jnp.int16),
-            end=jnp.zeros_like(play.since_decision),
+            since_decision=in_force.since_decision.astype(jnp.int16),
+            end=jnp.zeros_like(in_force.since_decision),
         )
-        decision = replace(play.decision, reward=play.decision.reward + outcome.reward)
-        # A decision that ended the episode has no successor; it points at the next episode's first state, so that
-        # proposals are learned for first states too.
-        last = replace(decision, next_state=environments.state, terminated=outcome.terminated)
-        decisions = replay.add_decisions(decisions, last, outcome.terminated & play.deciding)
-        done = outcome.done
-        play = replace(
-            play, environments=environments, last_action=actions, wild=wild, active=view.active, decision=decision
+        decisions, decision = self._note_outcome(decisions, rollout, environments, outcome)
+        rollout = Rollout(
+            environments=environments,
+            in_force=forget(acted(in_force, actions), done, self.period),
+            explored=explored & ~done[:, None],
+            decision=decision,
+            deciding=rollout.deciding & ~done,
         )
-        figures = {
+        metrics = {
             "episodes": jnp.sum(done, dtype=jnp.float32),
             "solved": jnp.sum(outcome.success, dtype=jnp.float32),
             "reward": jnp.sum(outcome.reward),
         }
-        count = self.options.collection.environments
         return replace(
             state,
             key=key,
-            play=self._forget_where(done, play),
+            rollout=rollout,
             steps=replay.add_step(state.steps, row, reached),
             decisions=decisions,
-            env_steps=state.env_steps + count,
+            env_steps=state.env_steps + self.options.collection.environments,
             episodes=state.episodes + jnp.sum(done),
             credit=jnp.where(self._is_warm(state), state.credit + jnp.sum(done), 0),
-        ), figures
+        ), metrics
 
     def _advise_some(self, params: Params, key: PRNGKeyArray, portion: Int[Array, ""], view: View) -> Strategy:
         return self.actors.networks.advise(params, jax.random.fold_in(key, portion), view)
 
-    def _forget_where(self, done: Bool[Array, "N"], play: Play) -> Play:
-        """A step later; where an episode is over, nothing of it is known to the next one."""
-        nobody = jnp.full_like(play.allocation, NOBODY)
-        return replace(
-            play,
-            allocation=select(done, nobody, play.allocation),
-            last_action=select(done, nobody, play.last_action),
-            wild=play.wild & ~done[:, None],
-            since_decision=jnp.where(done, self.options.allocator.period, play.since_decision + 1),
-            active=play.active & ~done[:, None],
-            deciding=play.deciding & ~done,
-        )
-
-    def _decide(
-        self, state: TrainState, play: Play, now: Any, allocation: Int[Array, "N A"], due: Bool[Array, "N"]
-    ) -> tuple[replay.Decisions, Play]:
+    def _note_decisions(
+        self, state: TrainState, in_force: InForce, due: Bool[Array, "N"]
+    ) -> tuple[replay.Decisions | None, Rollout]:
         """Where a decision is due, the one in force is over and the new one takes its place."""
-        over = replace(play.decision, next_state=now, terminated=jnp.zeros_like(due))
-        decisions = replay.add_decisions(state.decisions, over, due & play.deciding)
+        rollout, now = state.rollout, state.rollout.environments.state
+        later = replace(rollout, in_force=in_force, deciding=rollout.deciding | due)
+        if state.decisions is None or rollout.decision is None:
+            return None, later
+        over = replace(rollout.decision, next_state=now, terminated=jnp.zeros_like(due))
         fresh = replay.Decision(
             state=now,
-            previous=play.allocation.astype(jnp.int8),
-            allocation=allocation.astype(jnp.int8),
-            reward=jnp.zeros_like(play.decision.reward),
+            previous=rollout.in_force.allocation.astype(jnp.int8),
+            allocation=in_force.allocation.astype(jnp.int8),
+            reward=jnp.zeros_like(rollout.decision.reward),
             next_state=now,
             terminated=jnp.zeros_like(due),
-            born=jnp.broadcast_to(state.env_steps, due.shape),
+            made_at=jnp.broadcast_to(state.env_steps, due.shape),
         )
-        return decisions, replace(
-            play,
-            allocation=allocation,
-            decision=select(due, fresh, play.decision),
-            deciding=play.deciding | due,
-            since_decision=jnp.where(due, 0, play.since_decision),
-        )
+        decisions = replay.add_decisions(state.decisions, over, due & rollout.deciding)
+        return decisions, replace(later, decision=select(due, fresh, rollout.decision))
+
+    def _note_outcome(
+        self, decisions: replay.Decisions | None, rollout: Rollout, environments: Environments, outcome: Outcome
+    ) -> tuple[replay.Decisions | None, replay.Decision | None]:
+        """Add the reward to the decision in force; where the episode has terminated, the decision is over."""
+        if decisions is None or rollout.decision is None:
+            return None, None
+        decision = replace(rollout.decision, reward=rollout.decision.reward + outcome.reward)
+        # A decision that ended the episode has no successor; it points at the next episode's first state, so that
+        # proposals are learned for first states too.
+        last = replace(decision, next_state=environments.state, terminated=outcome.terminated)
+        return replay.add_decisions(decisions, last, outcome.terminated & rollout.deciding), decision
 
     # ---- learning
 
     @partial(jax.jit, static_argnums=0)
-    def update(self, state: TrainState) -> tuple[TrainState, Figures]:
+    def update(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """One update of the actors, and those of the allocator that go with it."""
         key, actor_key, allocator_key = jax.random.split(state.key, 3)
         clock = self.clock(state)
@@ -313,27 +310,27 @@ class Trainer:
         """Not before there is enough to learn from; and where episodes are counted, not ahead of them."""
         return self._is_warm(state) & (state.credit >= self.options.collection.episodes_per_update)
 
-    def _update_if_due(self, state: TrainState) -> tuple[TrainState, Figures]:
-        """Figures are zeros where there was no update."""
-        figures = jax.eval_shape(self.update, state)[1]
-        nothing = {name: jnp.zeros(figure.shape, figure.dtype) for name, figure in figures.items()}
+    def _update_if_due(self, state: TrainState) -> tuple[TrainState, Metrics]:
+        """Metrics are zeros where there was no update."""
+        metrics = jax.eval_shape(self.update, state)[1]
+        nothing = {name: jnp.zeros(figure.shape, figure.dtype) for name, figure in metrics.items()}
 
         def learn(state: TrainState) -> Any:
-            after, figures = self.update(state)
-            return _changed(after), figures
+            after, metrics = self.update(state)
+            return _changed(after), metrics
 
         def wait(state: TrainState) -> Any:
             return _changed(state), nothing
 
         # What learning does not change stays outside, or replay would be copied.
-        changed, figures = jax.lax.cond(self.update_is_due(state), learn, wait, state)
-        return replace(state, **changed), figures
+        changed, metrics = jax.lax.cond(self.update_is_due(state), learn, wait, state)
+        return replace(state, **changed), metrics
 
     # ---- both
 
     @partial(jax.jit, static_argnums=(0, 2), donate_argnums=1)
-    def chunk(self, state: TrainState, iterations: int) -> tuple[TrainState, Figures]:
-        """Play and learn, over and over. Figures are added up over steps and averaged over updates."""
+    def chunk(self, state: TrainState, iterations: int) -> tuple[TrainState, Metrics]:
+        """Play and learn, over and over. Metrics are added up over steps and averaged over updates."""
         collection = self.options.collection
         steps = collection.steps_per_update // collection.environments
         updates_before = state.updates
@@ -361,41 +358,12 @@ class Trainer:
             return {"actors": state.actors.target, "allocator": state.allocator.target}
         return _live(state.actors, state.allocator)
 
-    def players(self, state: TrainState) -> Players:
-        """What has been learned so far, without exploration, ready to be evaluated or watched."""
-        return self.players_with(self.learned(state))
-
     def state_like(self) -> TrainState:
         """Shapes and dtypes of everything a run is."""
         return jax.eval_shape(self.init, jax.random.key(0))
 
-    def params_like(self) -> Params:
-        """Shapes and dtypes of the parameters of both levels."""
-        return self.learned(self.state_like())
 
-    def players_with(self, params: Params) -> Players:
-        """Players with parameters from elsewhere."""
-        options = self.options.allocator
-        period = options.play_period or options.period
-        return Players(self._act, self._allocate, period, params, self._advise, self._rate, self._weigh)
-
-    def _act(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
-        return self.actors.greedy(params["actors"], key, situation)
-
-    def _allocate(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
-        return self.allocator.greedy(params["allocator"], key, situation)
-
-    def _rate(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Ratings:
-        return self.actors.rate(params["actors"], key, situation)
-
-    def _weigh(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> Considered | None:
-        return self.allocator.weigh(params["allocator"], key, situation, taken)
-
-    def _advise(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Strategy:
-        return self.actors.networks.advise_best(params["actors"], key, situation.view)
-
-
-def _live(actors: Level, allocator: Level) -> Params:
+def _live(actors: LearnerState, allocator: LearnerState) -> Params:
     return {"actors": actors.params, "allocator": allocator.params}
 
 
@@ -405,6 +373,6 @@ def _changed(state: TrainState) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def compile_chunk(trainer: Trainer, iterations: int) -> Callable[[TrainState], tuple[TrainState, Figures]]:
+def compile_chunk(trainer: Trainer, iterations: int) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
     """`Trainer.chunk` for a number of iterations, compiled before it is called."""
     return trainer.chunk.lower(trainer, trainer.state_like(), iterations).compile()

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 import alma
-from alma.actors.actors import Actors, Wildness
+from alma.actors.actors import Actors, EpsilonGreedy
 from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.actors.scope import Masked
 from alma.play.situation import Situation
@@ -27,9 +27,9 @@ def explore():
     @jax.jit
     def play(share, persistence):
         def step(carry, key):
-            last_action, wild = carry
+            last_action, explored = carry
             situations = Situation(state, view, allocation, last_action)
-            acted = ACTORS.act(params, key, situations, wild, Wildness(share, persistence))
+            acted = ACTORS.act(params, key, situations, explored, EpsilonGreedy(share, persistence))
             return acted, acted
 
         begun = allocation - 1, jnp.zeros((ENVIRONMENTS, 2), bool)
@@ -40,26 +40,26 @@ def explore():
 
 @pytest.mark.parametrize("persistence", [0.0, 0.5, 0.9])
 def test_the_share_of_random_actions_does_not_depend_on_persistence(explore, persistence):
-    _, wild = explore(0.3, persistence)
-    assert wild[STEPS // 2 :].mean() == pytest.approx(0.3, abs=0.02)
+    _, explored = explore(0.3, persistence)
+    assert explored[STEPS // 2 :].mean() == pytest.approx(0.3, abs=0.02)
 
 
 def test_persistent_agents_repeat_themselves(explore):
-    actions, wild = explore(0.3, 0.9)
-    both = wild[1:] & wild[:-1]
+    actions, explored = explore(0.3, 0.9)
+    both = explored[1:] & explored[:-1]
     assert (actions[1:] == actions[:-1])[both].mean() > 0.9
-    actions, wild = explore(0.3, 0.0)
-    both = wild[1:] & wild[:-1]
+    actions, explored = explore(0.3, 0.0)
+    both = explored[1:] & explored[:-1]
     assert (actions[1:] == actions[:-1])[both].mean() < 0.3
 
 
 def test_who_always_explores_still_chooses_anew_from_time_to_time(explore):
-    actions, wild = explore(1.0, 0.8)
-    assert wild.all()
+    actions, explored = explore(1.0, 0.8)
+    assert explored.all()
     # A new choice is made with chance 0.2; with five actions or so it is the old one now and then.
     assert 0.1 < (actions[1:] != actions[:-1]).mean() < 0.2
 
 
 def test_without_exploration_nothing_is_random(explore):
-    _, wild = explore(0.0, 0.8)
-    assert not wild.any()
+    _, explored = explore(0.0, 0.8)
+    assert not explored.any()

@@ -118,9 +118,9 @@ def test_the_loss_reaches_the_coach_through_what_agents_do(params):
     actions = jnp.asarray([[0, 1, 2], [3, 2, 1]])
     ones = jnp.ones((2, 1))
     batch = ActorBatch(VIEW, VIEW, NOWHERE, actions, actions, ones, ones)
-    loss, figures = COACHED.loss(params, KEY, batch)
-    extra = figures["recognition_loss"] - 0.1 * figures["strategy_entropy"]
-    assert float(loss) == pytest.approx(float(figures["actor_loss"] + 5e-5 * extra), rel=1e-5)
+    loss, metrics = COACHED.loss(params, KEY, batch)
+    extra = metrics["recognition_loss"] - 0.1 * metrics["strategy_entropy"]
+    assert float(loss) == pytest.approx(float(metrics["actor_loss"] + 5e-5 * extra), rel=1e-5)
     silent = CoachedActors(SPEC, ActorOptions(networks=NETWORKS, advice=0.0), Flat(SPEC), period=5)
     gradients = jax.grad(lambda params: silent.loss(params, KEY, batch)[0])(params)
     assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(gradients["coach"]))

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers.views import AGENTS, SPEC, random_view
+from helpers.views import AGENTS, SPEC, random_view, without
 
 from alma.actors.actors import Actors
 from alma.actors.networks import greedy, take
@@ -14,6 +14,7 @@ from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.actors.qmix import ActorBatch, actor_batch, n_step_returns, qmix_loss
 from alma.actors.scope import Flat, Masked
 from alma.learning.replay import Step, Windows
+from alma.nn.popart import PopArt
 
 GAMMA = 0.5
 
@@ -174,12 +175,12 @@ def ended_batch(learned, kept=True, **options):
 
 
 def greedy_values(learned, view, last_action, allocation=ALLOCATION):
-    """The target network's values of subtasks if all do what the live network finds best, looked at as `allocation`
-    has it."""
+    """The target network's values of subtasks if all do what the live network finds best, looking as `allocation` has
+    it."""
     networks, params, target = learned
-    sight = networks.look(jax.random.key(0), view, allocation)
+    sight, seen = (networks.look(jax.random.key(0), view, b) for b in (ALLOCATION, allocation))
     last = jnp.full(AGENTS, last_action)
-    best = greedy(networks.utilities(params, sight, last), networks.scope.available(view, ALLOCATION))
+    best = greedy(networks.utilities(params, seen, last), networks.scope.available(view, ALLOCATION))
     chosen = np.asarray(take(networks.utilities(target, sight, last), best))
     return np.array([chosen[0] + chosen[1], chosen[2]])
 
@@ -211,6 +212,28 @@ def test_steps_whose_next_state_is_lost_do_not_count(learned, ends, counting):
     assert counts.tolist() == [[count, count, 0] for count in counting]
 
 
+def test_a_team_of_which_nobody_is_left_has_no_future(learned):
+    """Also where a head, such as that of Pop-Art, makes more than nothing of an empty sum."""
+    networks, params, target = learned
+    shifted = replace(networks, head=PopArt())
+    head = {**PopArt().init(), "mean": jnp.float32(7), "square": jnp.float32(50)}
+    died = without(without(random_view(1), 0), 1)  # the whole team of the first subtask
+    table = jax.tree.map(lambda *leaves: jnp.stack(leaves), random_view(0), died, died)
+    batch = actor_batch(
+        {**params, "head": head},
+        {**target, "head": head},
+        shifted,
+        lambda index: jax.tree.map(lambda leaf: leaf[index], table),
+        jax.random.key(0),
+        ended_windows(kept=True),
+        gamma=GAMMA,
+        reward_scale=1.0,
+        ends="subtask",
+    )
+    assert batch.target[:, 0].tolist() == [1, 1, 1]
+    assert (batch.target[:, 1] > 2).all(), "the other team has one"
+
+
 def test_the_task_as_a_whole_ends_with_its_episode():
     """Flat actors learn one value, which has nothing beyond the end of the episode."""
     networks = ActorNetworkOptions(width=8, heads=2, hidden=8)
@@ -234,8 +257,9 @@ def test_the_task_as_a_whole_ends_with_its_episode():
     assert float(batch.target[1, 0]) != 1, "a time limit is no end"
 
 
-def test_the_next_state_may_be_looked_at_under_the_next_allocation(learned):
-    """Teams stay what they were, and so does what they may do; but each agent looks at its next subtask's entities."""
+def test_the_next_actions_may_be_chosen_under_the_next_allocation(learned):
+    """Teams stay what they were, and so do their values and what they may do; but who chooses looks at its next
+    subtask's entities."""
     windows, moved = ended_windows(kept=True), jnp.asarray([1, 0, 1])
     steps = replace(windows.steps, allocation=windows.steps.allocation.at[1].set(moved))
     networks, params, target = learned
@@ -255,6 +279,8 @@ def test_the_next_state_may_be_looked_at_under_the_next_allocation(learned):
         )
         return np.asarray(batch.target)
 
+    kept, renewed = (greedy_values(learned, random_view(2), 3, allocation) for allocation in (ALLOCATION, moved))
+    assert not np.allclose(kept, renewed), "or this could not tell them apart"
     for choice, allocation in (("kept", ALLOCATION), ("renewed", moved)):
         expected = [1, 2] + GAMMA * greedy_values(learned, random_view(2), 3, allocation)
         np.testing.assert_allclose(targets(choice)[2, :2], expected, rtol=1e-5)
@@ -275,6 +301,6 @@ def test_the_loss_is_the_mean_square_of_errors_that_count(learned):
         target=jnp.asarray([[1.0, 8.0, 50.0], [9.0, 4.0, 50.0]]),
         counts=jnp.asarray([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]),
     )
-    loss, figures = qmix_loss(params, networks, batch, sight, chosen)
+    loss, metrics = qmix_loss(params, networks, batch, sight, chosen)
     assert float(loss) == pytest.approx((2**2 + 3**2 + 0) / 3)
-    assert float(figures["actor_value"]) == pytest.approx((3 + 5 + 4) / 3)
+    assert float(metrics["actor_value"]) == pytest.approx((3 + 5 + 4) / 3)

@@ -54,18 +54,18 @@ def test_without_imagination_it_is_plain_qmix():
     batch = a_batch()
     plain = actors(0.0)
     params = plain.init(KEY, batch.view, batch.allocation).params
-    loss, figures = plain.loss(params, KEY, batch)
+    loss, metrics = plain.loss(params, KEY, batch)
     sight = plain.networks.look(KEY, batch.view, batch.allocation)
     values = plain.networks.utilities(params, sight, batch.last_action)
     chosen = jnp.take_along_axis(values, batch.action[..., None], axis=-1)[..., 0]
     mixed = plain.networks.mix(params, chosen, sight, batch.last_action)
     by_hand = np.mean((np.asarray(mixed) - np.asarray(batch.target)) ** 2)
     assert float(loss) == pytest.approx(float(by_hand), rel=1e-5)
-    mixed, figures = actors(0.5).loss(params, KEY, batch)
-    assert float(mixed) == pytest.approx(0.5 * figures["actor_loss"] + 0.5 * figures["imagined_loss"])
-    assert float(figures["actor_loss"]) == pytest.approx(float(loss), rel=1e-6)
-    whole, figures = actors(1.0).loss(params, KEY, batch)
-    assert float(whole) == float(figures["imagined_loss"]) != float(loss)
+    mixed, metrics = actors(0.5).loss(params, KEY, batch)
+    assert float(mixed) == pytest.approx(0.5 * metrics["actor_loss"] + 0.5 * metrics["imagined_loss"])
+    assert float(metrics["actor_loss"]) == pytest.approx(float(loss), rel=1e-6)
+    whole, metrics = actors(1.0).loss(params, KEY, batch)
+    assert float(whole) == float(metrics["imagined_loss"]) != float(loss)
 
 
 def test_an_imagined_group_of_everybody_adds_the_utilities_of_who_sees_nothing(monkeypatch):
@@ -111,6 +111,6 @@ def test_it_works_without_subtasks_too():
     batch = a_batch()
     params = flat.init(KEY, batch.view, batch.allocation).params
     whole = ActorBatch(**{**vars(batch), "target": batch.target[:, :1], "counts": batch.counts[:, :1]})
-    loss, figures = flat.loss(params, KEY, whole)
+    loss, metrics = flat.loss(params, KEY, whole)
     assert np.isfinite(loss)
-    assert figures["imagined_loss"] > 0
+    assert metrics["imagined_loss"] > 0

@@ -10,7 +10,7 @@ import optax
 from helpers.views import FEATURES, random_view, without
 
 from alma import NOBODY
-from alma.allocators.aql import Candidates, allocator_batch, aql_loss, chain_up, choose, vary
+from alma.allocators.aql import CandidateCounts, allocator_batch, aql_loss, chain_up, choose, vary
 from alma.allocators.networks import PairAllocator
 from alma.allocators.proposal import log_probability
 from alma.learning.replay import Decision
@@ -69,7 +69,7 @@ def test_the_best_allocation_is_found():
                 reward=payoff[drawn],
                 next_state=None,
                 terminated=jnp.ones(BATCH, bool),
-                born=jnp.zeros(BATCH, jnp.int32),
+                made_at=jnp.zeros(BATCH, jnp.int32),
             )
             batch = allocator_batch(
                 params,
@@ -80,18 +80,18 @@ def test_the_best_allocation_is_found():
                 alone(decision),
                 gamma=0.9,
                 reward_scale=1.0,
-                candidates=Candidates(8, 8),
+                candidates=CandidateCounts(8, 8),
             )
-            gradients, figures = jax.grad(aql_loss, has_aux=True)(params, NETWORKS, batch, 0.05)
+            gradients, metrics = jax.grad(aql_loss, has_aux=True)(params, NETWORKS, batch, 0.05)
             updates, state = optimiser.update(gradients, state)
-            return (optax.apply_updates(params, updates), state), figures
+            return (optax.apply_updates(params, updates), state), metrics
 
         return jax.lax.scan(step, (params, state), jax.random.split(key, 1000))
 
-    (params, _), figures = train(params, optimiser.init(params), jax.random.key(5))
-    assert float(figures["critic_loss"][-50:].mean()) < 0.1
+    (params, _), metrics = train(params, optimiser.init(params), jax.random.key(5))
+    assert float(metrics["critic_loss"][-50:].mean()) < 0.1
     encoded = NETWORKS.encode(params, batch_of(view), nobody)
-    chosen, _ = choose(NETWORKS, params, jax.random.key(6), encoded, batch_of(view), Candidates(8, 8))
+    chosen, _ = choose(NETWORKS, params, jax.random.key(6), encoded, batch_of(view), CandidateCounts(8, 8))
     earned = np.asarray(payoff)[np.asarray(chosen) @ [9, 3, 1]]
     assert earned.mean() > float(payoff.max()) - 0.1
 
@@ -107,7 +107,7 @@ def test_gradients_keep_to_their_own_network():
 
     def gradients(part):
         def loss(params, target):
-            batch = batch_from(params, target, view, decision, Candidates(4))
+            batch = batch_from(params, target, view, decision, CandidateCounts(4))
             return aql_loss(params, NETWORKS, batch, 0.01)[1][part]
 
         return jax.jit(jax.grad(loss, argnums=(0, 1)))(params, params)
@@ -126,7 +126,7 @@ def test_entropy_is_that_along_the_proposals():
     decision = Decision(None, nobody, nobody + 1, jnp.ones(BATCH), None, jnp.zeros(BATCH, bool), nobody[:, 0])
 
     def entropy(count):
-        batch = batch_from(params, params, view, decision, Candidates(4, 2), entropy_proposals=count)
+        batch = batch_from(params, params, view, decision, CandidateCounts(4, 2), entropy_proposals=count)
         return batch, float(aql_loss(params, NETWORKS, batch, 0.01)[1]["proposal_entropy"])
 
     batch, along_proposals = entropy(4)
@@ -158,7 +158,7 @@ def test_targets_by_hand():
         alone(decision),
         gamma=0.9,
         reward_scale=2.0,
-        candidates=Candidates(6),
+        candidates=CandidateCounts(6),
     )
     before = jnp.where(terminated[:, None], NOBODY, 1)
     before = jnp.broadcast_to(before, (BATCH, 3))
@@ -192,8 +192,8 @@ def test_variations_find_what_the_proposal_does_not_suggest():
     sure = jax.tree.map(lambda leaf: leaf * 1000.0, params["proposal"])
     params = {**params, "proposal": sure}
     encoded = NETWORKS.encode(params, view, nobody)
-    alone, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, Candidates(8))
-    varied, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, Candidates(8, 8))
+    alone, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, CandidateCounts(8))
+    varied, _ = choose(NETWORKS, params, jax.random.key(1), encoded, view, CandidateCounts(8, 8))
 
     def worth(chosen):
         return NETWORKS.values(params, encoded, chosen[:, None])[:, 0]
@@ -212,7 +212,7 @@ def test_decisions_are_chained_up_by_hand():
         reward=jnp.asarray([[1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0], [100.0, 200.0, 300.0, 400.0]]),
         next_state=jnp.asarray([[1, 11, 21, 31], [2, 12, 30, 32], [3, 13, 22, 33]]),
         terminated=jnp.zeros((3, 4), bool).at[1, 1].set(True),
-        born=jnp.asarray([[1, 1, 1, 9], [2, 2, 2, 2], [3, 3, 3, 3]]),
+        made_at=jnp.asarray([[1, 1, 1, 9], [2, 2, 2, 2], [3, 3, 3, 3]]),
     )
     joined, in_force, discount = chain_up(chain, 0.5)
     assert joined.state.tolist() == [0, 10, 20, 30]

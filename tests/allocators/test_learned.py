@@ -80,7 +80,7 @@ def test_rewards_are_those_of_a_step():
         reward=jnp.full(4, 3.0),
         next_state=view,
         terminated=jnp.ones(4, bool),
-        born=jnp.zeros(4, int),
+        made_at=jnp.zeros(4, int),
     )
 
     def loss(period, times):
@@ -106,7 +106,7 @@ def test_more_allocations_are_considered_in_play():
     def taken_by(allocator, key):
         """The value of what is taken, and that of everything considered."""
         taken = allocator.greedy(params, key, situation)
-        values = allocator.weigh(params, key, situation, taken).values
+        values = allocator.explain_allocation(params, key, situation, taken).values
         return values[0], values[1:]
 
     keys = jax.random.split(jax.random.key(1), 50)

@@ -7,7 +7,7 @@ import pytest
 
 import alma
 from alma import NOBODY
-from alma.allocators.rules import allocator_by_name, heuristic, nobody, uniform
+from alma.allocators.rules import allocate_nobody, allocator_by_name, heuristic, uniform
 from alma.play.situation import Situation
 from alma.tasks.save_the_city import SaveTheCity
 
@@ -29,7 +29,7 @@ def test_uniform_covers_the_active_subtasks_and_leaves_the_absent_alone():
 
 @pytest.mark.parametrize("name", ["heuristic", "heuristic:nearest-useful"])
 def test_the_first_heuristic_is_the_default(name):
-    allocation = allocator_by_name(TASK, name)(None, jax.random.key(0), SITUATION)
+    allocation = allocator_by_name(TASK, name).greedy(None, jax.random.key(0), SITUATION)
     assert allocation.tolist() == TASK.heuristics["nearest-useful"](STATE).tolist()
 
 
@@ -37,12 +37,14 @@ def test_a_fixed_allocation_holds_while_subtasks_are_active():
     allocate = allocator_by_name(TASK, "fixed:0,1,2,0,1")
     view = replace(VIEW, present=VIEW.present.at[:5].set(jnp.asarray([True, True, True, True, False])))
     active = jnp.zeros_like(VIEW.active).at[jnp.asarray([0, 2])].set(True)
-    allocation = allocate(None, jax.random.key(0), SITUATION._replace(view=replace(view, active=active)))
+    allocation = allocate.greedy(None, jax.random.key(0), SITUATION._replace(view=replace(view, active=active)))
     assert allocation.tolist() == [0, NOBODY, 2, 0, NOBODY]
 
 
 def test_nobody():
-    assert nobody(None, jax.random.key(0), SITUATION._replace(allocation=jnp.arange(5))).tolist() == [NOBODY] * 5
+    assert (
+        allocate_nobody(None, jax.random.key(0), SITUATION._replace(allocation=jnp.arange(5))).tolist() == [NOBODY] * 5
+    )
 
 
 @pytest.mark.parametrize(

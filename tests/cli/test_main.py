@@ -61,11 +61,9 @@ def test_ctrl_c_is_no_crash(monkeypatch):
     assert stopped.value.code == 130
 
 
-SAYS_ONE_THING = """
-from alma.cli import main as cli
-cli.Tasks.run = lambda tasks: print("something")
-cli.main(["tasks"])
-"""
+SAYS_ONE_THING = (
+    "from alma.cli import main as cli; cli.Tasks.run = lambda tasks: print('something'); cli.main(['tasks'])"
+)
 
 
 def test_output_that_nobody_reads_is_no_mistake():

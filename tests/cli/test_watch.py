@@ -10,7 +10,7 @@ from helpers.doors import SMALL
 
 from alma.cli import watch
 from alma.runs.config import RunConfig
-from alma.runs.policy import LearnedPolicy
+from alma.runs.policy import Policy
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def weights(tmp_path_factory):
     """What an untrained run would save, on a task whose compiling takes seconds."""
     config = RunConfig("helpers.doors:Doors", options=SMALL)
     trainer = config.make_trainer()
-    policy = LearnedPolicy(config, trainer.learned(trainer.init(jax.random.key(0))))
+    policy = Policy(config, trainer.learned(trainer.init(jax.random.key(0))))
     return policy.save(tmp_path_factory.mktemp("weights") / "doors.safetensors")
 
 

@@ -10,7 +10,7 @@ from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.actors.scope import Labelled, Masked
 from alma.allocators.options import AllocatorNetworkOptions, AllocatorOptions
 from alma.learning.schedules import Linear
-from alma.training.methods import Method, learned, rule
+from alma.training.methods import Method, learned_allocator, rule_allocator
 from alma.training.options import CollectionOptions, ExplorationOptions, TrainingOptions
 
 
@@ -123,5 +123,5 @@ SMALL = TrainingOptions(
     ),
 )
 
-MINE = Method("my own", Masked, learned)
-BY_RULE = Method("labelled actors under a rule", Labelled, rule("heuristic"))
+MINE = Method("my own", Masked, learned_allocator)
+BY_RULE = Method("labelled actors under a rule", Labelled, rule_allocator("heuristic"))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from alma.reproduce.figures import Arm, Figure, Play, Setting
+from alma.reproduce.figures import Arm, Case, Figure, Setting
 from alma.reproduce.scores import EPISODES, Score
 
 DOORS = Setting("doors", "Doors", "helpers.doors:Doors")
@@ -13,10 +13,10 @@ FIGURE = Figure(
     "Two doors",
     "bars",
     (
-        Play("Doors", "ALMA", LEARNED),
-        Play("Doors", "heuristic", OWNER),
-        Play("Doors", "ALMA on the heuristic's actors", OWNER, allocator=LEARNED),
-        Play("Doors", "ALMA, one step", LEARNED, task_options={"limit": 1}),
+        Case("Doors", "ALMA", LEARNED),
+        Case("Doors", "heuristic", OWNER),
+        Case("Doors", "ALMA on the heuristic's actors", OWNER, allocator=LEARNED),
+        Case("Doors", "ALMA, one step", LEARNED, task_options={"limit": 1}),
     ),
     seeds=2,
 )
@@ -24,8 +24,8 @@ FIGURE = Figure(
 
 def made_up(label, seed, rate, at=None):
     """A score of a run that never was."""
-    play = replace(next(play for play in FIGURE.plays if play.label == label), at=at)
+    case = replace(next(case for case in FIGURE.cases if case.label == label), at=at)
     run = {"step": 1_000_000, "training_minutes": 2.0 + seed}
     successes = "1" * round(10 * rate) + "0" * round(10 * (1 - rate))
     summary = {"success_rate": rate, "mean_return": 2 * rate, "episodes": EPISODES, "successes": successes}
-    return Score(play, seed, run, summary)
+    return Score(case, seed, run, summary)

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from alma import NOBODY, Outcome, Task, TaskSpec, View
-from alma.play.situation import Considered, Ratings
-from alma.play.team import Players
+from alma.play.situation import ActionValues, Candidates
 from alma.task.scene import Line, Place, Scene, Thing
-from alma.watch.record import Moment, Recording
-from alma.watch.story import Cast, Side
+from alma.viewer.record import Frame, Recording
+from alma.viewer.story import Cast, Side
 
 LENGTH = 12
 AGENTS, SUBTASKS, ENTITIES = 3, 2, 5
@@ -68,21 +67,21 @@ class Digging(Task):
         )
 
 
-def ratings():
+def action_values():
     """Agent 1 likes `dig` (2.5) better than `wait` (-1.25) and cannot go north; it sees itself and hole 1 alone."""
     steps = LENGTH + 1
     values = np.tile(np.array([[0.5, 1.0, 2.0], [-1.25, 9.0, 2.5], [0.25, 0.5, 0.75]]), (steps, 1, 1))
     available = np.tile(np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], bool), (steps, 1, 1))
     sees = np.ones((steps, AGENTS, ENTITIES), bool)
     sees[:, 1] = [False, True, False, False, True]
-    return Ratings(values, available, sees)
+    return ActionValues(values, available, sees)
 
 
-def considered():
+def candidates():
     """At every decision: what was taken is worth 3.5, the runner-up 3.25 (proposed twice), and one more 1."""
     rows = [[TAKEN.get(step, TAKEN[8]), TAKEN.get(step, TAKEN[8]), RUNNER_UP, RUNNER_UP, [1, 0, 1]]
             for step in range(LENGTH + 1)]  # fmt: skip
-    return Considered(np.array(rows), np.tile(np.array([3.5, 3.5, 3.25, 3.25, 1.0]), (LENGTH + 1, 1)))
+    return Candidates(np.array(rows), np.tile(np.array([3.5, 3.5, 3.25, 3.25, 1.0]), (LENGTH + 1, 1)))
 
 
 def recording(learned=True):
@@ -111,22 +110,21 @@ def recording(learned=True):
         success=steps == LENGTH - 1,
         metrics={},
     )
-    moments = Moment(
+    frames = Frame(
         state={"time": steps, "alive": present[:, :AGENTS]},
         view=view,
         allocation=allocation,
         decided=np.isin(steps, DECISIONS),
         actions=np.full((LENGTH + 1, AGENTS), 2),
         outcome=outcome,
-        ratings=ratings() if learned else None,
-        considered=considered() if learned else None,
+        action_values=action_values() if learned else None,
+        candidates=candidates() if learned else None,
     )
-    return Recording(moments, LENGTH, True, 6.0, period=5)
+    return Recording(frames, LENGTH, True, 6.0, period=5)
 
 
 def side(label="runs/one", learned=True, episodes=1):
-    players = Players(policy=lambda *given: None, allocator=lambda *given: None)
-    return Side(Cast(players, label, "alma"), [recording(learned)] * episodes)
+    return Side(Cast(label, "alma"), [recording(learned)] * episodes)
 
 
 @dataclass(frozen=True)
@@ -182,14 +180,14 @@ def crowd(task, seed=0):
         metrics={},
     )
     sees = draw.random((rows, agents, entities)) < 0.5
-    moments = Moment(
+    frames = Frame(
         state={"at": draw.uniform(0, 32, (rows, entities, 2))},
         view=view,
         allocation=allocations[:, 0],
         decided=np.arange(rows) % 3 == 0,
         actions=draw.integers(0, actions, (rows, agents)),
         outcome=outcome,
-        ratings=Ratings(draw.normal(size=(rows, agents, actions)), view.available, sees),
-        considered=Considered(allocations, draw.normal(size=(rows, 25))),
+        action_values=ActionValues(draw.normal(size=(rows, agents, actions)), view.available, sees),
+        candidates=Candidates(allocations, draw.normal(size=(rows, 25))),
     )
-    return Recording(moments, spec.max_steps, False, 0.0, period=3)
+    return Recording(frames, spec.max_steps, False, 0.0, period=3)

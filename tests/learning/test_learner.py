@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alma.learning.learner import Clock, begin_level, follow, learn
+from alma.learning.learner import Clock, begin_learner, follow, learn
 from alma.learning.options import LearningOptions
 
 
@@ -27,7 +27,7 @@ def step(level, chosen, now=None):
 
 
 def begin(chosen):
-    return begin_level({"w": jnp.float32(1.0)}, chosen)
+    return begin_learner({"w": jnp.float32(1.0)}, chosen)
 
 
 def test_adam_takes_a_step_of_the_learning_rate():
@@ -60,7 +60,7 @@ def test_proposals_and_values_are_clipped_apart():
     def both(params, scale):
         return scale * params["critic"] + 0.5 * params["proposal"], {}
 
-    level = begin_level({"critic": jnp.float32(0.0), "proposal": jnp.float32(0.0)}, chosen)
+    level = begin_learner({"critic": jnp.float32(0.0), "proposal": jnp.float32(0.0)}, chosen)
     for scale in (1.0, 100.0):
         before = level.params
         level, _ = learn(level, partial(both, scale=scale), chosen, clock())

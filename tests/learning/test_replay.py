@@ -90,7 +90,7 @@ def test_of_many_ends_the_oldest_are_given_up():
     np.testing.assert_array_equal(windows.reached["time"][windows.kept], times[windows.kept] + 0.5)
 
 
-def decision(reward, born):
+def decision(reward, made_at):
     small = jnp.zeros((COUNT, 2), jnp.int8)
     return Decision(
         jnp.zeros(COUNT),
@@ -99,7 +99,7 @@ def decision(reward, born):
         jnp.asarray(reward, jnp.float32),
         jnp.zeros(COUNT),
         jnp.zeros(COUNT, bool),
-        jnp.full(COUNT, born),
+        jnp.full(COUNT, made_at),
     )
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import alma
-from alma.nn.choice import choose_uniformly
 from alma.nn.trees import select
 from alma.play.decisions import decision_due
 from alma.play.environments import advance, start
+from alma.task.choice import choose_uniformly
 
 
 @pytest.mark.parametrize(

@@ -9,36 +9,37 @@ import alma
 from alma import NOBODY
 from alma.allocators.rules import allocator_by_name
 from alma.play.episodes import begin, observe, play_episodes
-from alma.play.scripts import policy_by_name
+from alma.play.scripts import scripted_actors
 from alma.play.situation import Situation
 from alma.play.summary import Results, success_rate, summarise
-from alma.play.team import Players
-from alma.watch.record import record
+from alma.play.team import NOTHING_LEARNED, Team
+from alma.viewer.record import record
 
 TASK = alma.make("save-the-city", max_steps=40)
 
 
-def players(period=5, allocation="heuristic", policy="scripted"):
-    return Players(policy_by_name(TASK, policy), allocator_by_name(TASK, allocation), period)
+def by_rule(period=5, allocation="heuristic", actors="scripted"):
+    """A team that follows scripts and rules, with what it has learned: nothing."""
+    return Team(scripted_actors(TASK, actors), allocator_by_name(TASK, allocation), period), NOTHING_LEARNED
 
 
-SCRIPTED = players()
+SCRIPTED = by_rule()
 
 
 @pytest.fixture(scope="module")
 def results():
-    return play_episodes(TASK, SCRIPTED, 40, parallel=16)
+    return play_episodes(TASK, *SCRIPTED, 40, parallel=16)
 
 
 def test_episodes_do_not_depend_on_the_batch(results):
-    other = play_episodes(TASK, SCRIPTED, 20, parallel=20)
+    other = play_episodes(TASK, *SCRIPTED, 20, parallel=20)
     assert (results.length[:20] == other.length).all()
     np.testing.assert_allclose(results.total[:20], other.total, atol=1e-4)
     assert len(results.length) == 40
 
 
 def test_seeds_differ(results):
-    assert not np.array_equal(play_episodes(TASK, SCRIPTED, 40, seed=1, parallel=16).total, results.total)
+    assert not np.array_equal(play_episodes(TASK, *SCRIPTED, 40, seed=1, parallel=16).total, results.total)
 
 
 def test_figures_hang_together(results):
@@ -51,17 +52,17 @@ def test_figures_hang_together(results):
 
 
 def test_a_recorded_episode_is_the_first_one_of_its_seed(results):
-    recorded = record(TASK, SCRIPTED)[0]
+    recorded = record(TASK, *SCRIPTED)[0]
     assert recorded.length == results.length[0]
-    assert recorded.moments.state.time.tolist() == list(range(recorded.length + 1))
+    assert recorded.frames.state.time.tolist() == list(range(recorded.length + 1))
     assert recorded.success == results.success[0]
     np.testing.assert_allclose(recorded.total, results.total[0], atol=1e-4)
 
 
 def test_allocations_are_renewed_at_decision_points_only():
     """Random allocation differs almost surely whenever it is renewed, so changes mark decision points."""
-    recorded = record(TASK, players(period=4, allocation="random"), seed=2)[0]
-    active, allocations = recorded.moments.view.active, recorded.moments.allocation
+    recorded = record(TASK, *by_rule(period=4, allocation="random"), seed=2)[0]
+    active, allocations = recorded.frames.view.active, recorded.frames.allocation
     since = 0
     for t in range(1, recorded.length):
         since += 1
@@ -74,11 +75,11 @@ def test_allocations_are_renewed_at_decision_points_only():
 
 
 def test_random_players_use_available_actions_only():
-    policy = policy_by_name(TASK, "random")
+    actors = scripted_actors(TASK, "random")
     state = TASK.reset(jax.random.key(0))
     view = TASK.view(state)
     situation = Situation(state, view, jnp.zeros(5, jnp.int32), jnp.full(5, -1))
-    act = jax.jit(jax.vmap(lambda key: policy(None, key, situation)))
+    act = jax.jit(jax.vmap(lambda key: actors.greedy(None, key, situation)))
     actions = act(jax.random.split(jax.random.key(1), 200))
     for agent in np.flatnonzero(view.present[:5]):
         assert set(actions[:, agent].tolist()) == set(np.flatnonzero(view.available[agent]).tolist())
@@ -114,9 +115,9 @@ def test_wilson_interval():
 @pytest.mark.parametrize(
     ("make_error", "message"),
     [
-        (lambda: policy_by_name(TASK, "clever"), "unknown policy 'clever': choose from random, scripted"),
-        (lambda: players(period=0), "at least 1 step"),
-        (lambda: play_episodes(TASK, SCRIPTED, 0), "episodes must be at least 1"),
+        (lambda: scripted_actors(TASK, "clever"), "unknown policy 'clever': choose from random, scripted"),
+        (lambda: by_rule(period=0), "at least 1 step"),
+        (lambda: play_episodes(TASK, *SCRIPTED, 0), "episodes must be at least 1"),
     ],
 )
 def test_impossible_requests_are_refused(make_error, message):
@@ -131,6 +132,7 @@ def test_who_is_gone_was_not_sent_elsewhere():
     before = jnp.full(agents, NOBODY).at[:3].set(jnp.asarray([0, 1, 2]))
     after = jnp.full(agents, NOBODY).at[:2].set(jnp.asarray([2, 2]))
     view = replace(view, active=active.at[:3].set(jnp.asarray([True, False, True])))
-    episode = begin(TASK, SCRIPTED, jax.random.key(0))
-    observed = observe(replace(episode, allocation=after), before, view)
-    assert float(observed.switches) == 1
+    episodes = begin(TASK, *SCRIPTED, jax.random.key(0)[None])
+    in_force = replace(episodes.in_force, allocation=after[None])
+    view = jax.tree.map(lambda leaf: leaf[None], view)
+    assert observe(replace(episodes, in_force=in_force), before[None], view).switches.tolist() == [1]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import alma
-from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, Figure, Play, find_figures, with_steps
+from alma.reproduce.figures import FIGURES, SZ_DISADVANTAGE, Arm, Case, Figure, find_figures, with_steps
 
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
@@ -37,6 +37,21 @@ def test_figures_share_the_runs_that_they_have_in_common():
     assert FIGURES["save-the-city"].seeds == FIGURES["transplant-save-the-city"].seeds
 
 
+def test_runs_with_the_papers_networks_are_told_from_those_with_ours():
+    """They have a preset of their own, but a first look at the figure takes that for first looks."""
+    arms = {arm.run_name("fast", 0): arm.config("fast", 0) for arm in FIGURES["architecture"].arms}
+    faithful = {name: config for name, config in arms.items() if config.preset == "faithful"}
+    assert set(faithful) == {name for name in arms if "_faithful_" in name}
+    assert {config.method for config in faithful.values()} == {"alma", "heuristic", "flat", "alma-no-mask", "copa"}
+    others = [config.options.actors.networks for name, config in arms.items() if name not in faithful]
+    assert {(looks.trunk, looks.mixer) for looks in others} == {
+        ("pooling", "sum"),
+        ("attention", "sum"),
+        ("attention", "qmix"),
+    }
+    assert {arm.config("tiny", 0).preset for arm in FIGURES["architecture"].arms} == {"tiny"}
+
+
 @pytest.mark.parametrize("name", ["save-the-city", "starcraft"])
 def test_over_minutes_only_steps_differ_and_of_what_learns_no_allocator(name):
     usual = {(arm.setting.name, arm.method): arm for arm in FIGURES[name].arms}
@@ -49,10 +64,10 @@ def test_over_minutes_only_steps_differ_and_of_what_learns_no_allocator(name):
 
 def test_the_spread_of_one_army_is_swept_where_the_others_are_drawn():
     each, alike = FIGURES["spread-each"], FIGURES["spread"]
-    assert [(play.arm, play.at) for play in each.plays] == [(play.arm, play.at) for play in alike.plays]
-    for play in each.plays:
-        rules = alma.make(play.arm.setting.task, **play.arm.setting.options, **play.task_options).rules
-        assert (rules.spread, rules.one_spread) == ((0, 1), play.at)
+    assert [(case.arm, case.at) for case in each.cases] == [(case.arm, case.at) for case in alike.cases]
+    for case in each.cases:
+        rules = alma.make(case.arm.setting.task, **case.arm.setting.options, **case.task_options).rules
+        assert (rules.spread, rules.one_spread) == ((0, 1), case.at)
 
 
 def test_steps_of_their_own_do_not_replace_other_changes():
@@ -62,17 +77,17 @@ def test_steps_of_their_own_do_not_replace_other_changes():
 
 def test_who_only_allocates_is_trained_too():
     actors, allocator = FIGURES["transplant-save-the-city"].arms
-    figure = Figure("one", "One", "bars", (Play("city", "both", actors, allocator=allocator),), seeds=1)
+    figure = Figure("one", "One", "bars", (Case("city", "both", actors, allocator=allocator),), seeds=1)
     assert figure.arms == (actors, allocator)
 
 
 @pytest.mark.parametrize("name", ["transplant", "transplant-save-the-city"])
 def test_the_control_of_transplants_needs_no_runs_of_its_own(name):
     figure = FIGURES[name]
-    (control,) = [play for play in figure.plays if play.other_seed]
+    (control,) = [case for case in figure.cases if case.other_seed]
     assert control.label == "ALMA's allocator on actors of another ALMA seed"
-    assert control.arm == control.allocator == figure.plays[0].arm
-    assert figure.arms == replace(figure, plays=tuple(play for play in figure.plays if play != control)).arms
+    assert control.arm == control.allocator == figure.cases[0].arm
+    assert figure.arms == replace(figure, cases=tuple(case for case in figure.cases if case != control)).arms
 
 
 def test_a_part_of_a_figure_keeps_what_was_asked_for():
@@ -82,7 +97,7 @@ def test_a_part_of_a_figure_keeps_what_was_asked_for():
         ("flat", "mmm-symmetric"),
     }
     alone = FIGURES["transplant"].only(("heuristic:matching",), ())
-    assert [play.label for play in alone.plays] == ["matching, trained together"]  # no allocator of ALMA's without ALMA
+    assert [case.label for case in alone.cases] == ["matching, trained together"]  # no allocator of ALMA's without ALMA
 
 
 @pytest.mark.parametrize(
@@ -106,8 +121,8 @@ def test_parts_of_all_figures_leave_out_those_without():
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
 def test_figures_compare_with_something_that_they_show(figure):
-    for panel in {play.panel for play in figure.plays}:
-        assert figure.reference in {play.label for play in figure.plays if play.panel == panel}
+    for panel in {case.panel for case in figure.cases}:
+        assert figure.reference in {case.label for case in figure.cases if case.panel == panel}
 
 
 def test_figures_are_found_by_name():

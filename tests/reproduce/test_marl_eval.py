@@ -24,7 +24,7 @@ def test_marl_eval_gets_the_same_runs_of_all_algorithms():
 
 def test_marl_eval_gets_the_seeds_that_all_points_have():
     swept = [
-        replace(made_up("ALMA", seed, 0.6), play=replace(FIGURE.plays[0], panel="limit", at=at))
+        replace(made_up("ALMA", seed, 0.6), case=replace(FIGURE.cases[0], panel="limit", at=at))
         for at, seeds in ((0.5, (0, 1)), (1.0, (0,)))
         for seed in seeds
     ]
@@ -36,7 +36,7 @@ def test_marl_eval_gets_the_seeds_that_all_points_have():
 
 
 def test_points_of_a_sweep_are_tasks_of_marl_eval():
-    swept = [replace(made_up("ALMA", 0, 0.6), play=replace(FIGURE.plays[0], panel="limit", at=at)) for at in (0.5, 1.0)]
+    swept = [replace(made_up("ALMA", 0, 0.6), case=replace(FIGURE.cases[0], panel="limit", at=at)) for at in (0.5, 1.0)]
     unswept = made_up("heuristic", 0, 0.5)
     assert {task: list(found) for task, found in marl_eval(FIGURE, [*swept, unswept], [])[DOORS.name].items()} == {
         "doors: limit 0.5": ["ALMA"],
@@ -47,7 +47,7 @@ def test_points_of_a_sweep_are_tasks_of_marl_eval():
 def curve(score, *steps):
     """Evaluations of a run, a minute for a thousand steps."""
     return [
-        CurvePoint(score.play, score.seed, step, step / 1000, {"success_rate": step / 10_000, "mean_return": 1.0})
+        CurvePoint(score.case, score.seed, step, step / 1000, {"success_rate": step / 10_000, "mean_return": 1.0})
         for step in steps
     ]
 

@@ -5,7 +5,7 @@ import pytest
 from helpers.example import FIGURE
 from matplotlib import pyplot
 
-from alma.reproduce.figures import FIGURES, Play
+from alma.reproduce.figures import FIGURES, Case
 from alma.reproduce.plots import bars_of, draw, draw_curves, draw_sweep
 from alma.reproduce.rows import Row
 from alma.reproduce.scores import CurvePoint
@@ -31,9 +31,9 @@ def test_sweeps_are_drawn_in_order_beside_what_does_not_depend_on_them():
 
 def curve(label, seed, *measured):
     """Evaluations of a run: step, minutes, success rate."""
-    play = Play("a city", label, FIGURES["save-the-city"].arms[0])
+    case = Case("a city", label, FIGURES["save-the-city"].arms[0])
     return [
-        CurvePoint(play, seed, step, minutes, {"success_rate": rate, "mean_return": 0.0})
+        CurvePoint(case, seed, step, minutes, {"success_rate": rate, "mean_return": 0.0})
         for step, minutes, rate in measured
     ]
 

@@ -62,9 +62,9 @@ def test_a_plan_has_every_run_once_and_first_seeds_first(tmp_path):
     ("seeds", "pairs"), [(None, [(0, 1), (1, 0)]), ((1, 5, 7), [(1, 5), (5, 7), (7, 1)]), ((3,), [])]
 )
 def test_the_allocator_of_another_seed_is_that_of_the_next(seeds, pairs):
-    play, budget = FIGURE.plays[2], Budget("tiny", seeds)
-    assert budget.points_of(FIGURE, play) == [(seed, seed) for seed in budget.seeds_of(FIGURE, play.arm)]
-    assert budget.points_of(FIGURE, replace(play, other_seed=True)) == pairs
+    case, budget = FIGURE.cases[2], Budget("tiny", seeds)
+    assert budget.points_of(FIGURE, case) == [(seed, seed) for seed in budget.seeds_of(FIGURE, case.arm)]
+    assert budget.points_of(FIGURE, replace(case, other_seed=True)) == pairs
 
 
 def test_finished_runs_are_skipped(tmp_path, monkeypatch, quiet):

@@ -15,7 +15,7 @@ from rich.console import Console
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
 from alma.reproduce import scores as scoring
-from alma.reproduce.figures import Play
+from alma.reproduce.figures import Case
 from alma.reproduce.marl_eval import marl_eval
 from alma.reproduce.rows import rows_of
 from alma.reproduce.running import Budget, plan, train_all
@@ -48,7 +48,7 @@ def scores(trained):
 
 
 def test_every_point_is_scored(scores):
-    assert [score.play.label for score in scores] == [play.label for play in FIGURE.plays]
+    assert [score.case.label for score in scores] == [case.label for case in FIGURE.cases]
     assert {score.summary["episodes"] for score in scores} == {EPISODES}
 
 
@@ -61,12 +61,12 @@ def test_every_point_is_scored(scores):
     ],
 )
 def test_scores_are_kept_under_what_differs_from_training(options, name):
-    assert condition(replace(FIGURE.plays[0], task_options=options), [RunFolder(Path("run"))]) == name
+    assert condition(replace(FIGURE.cases[0], task_options=options), [RunFolder(Path("run"))]) == name
 
 
 def test_scores_are_those_of_evaluate(trained, scores):
     policy = load(trained / "runs" / LEARNED.run_name("tiny", 0))
-    by_hand = summarise(play_episodes(policy.task, policy.players, EPISODES, SEED))
+    by_hand = summarise(play_episodes(policy.task, policy.team, policy.params, EPISODES, SEED))
     assert scores[0].summary["success_rate"] == by_hand["success_rate"]
 
 
@@ -79,7 +79,7 @@ def test_the_task_of_a_point_can_differ_from_training(scores):
 def test_scores_are_kept_until_weights_change(trained, scores, monkeypatch, arm):
     monkeypatch.setattr(scoring, "play_episodes", lambda *_: pytest.fail("played again"))
     assert score_all(FIGURE, BUDGET, trained, CONSOLE) == scores
-    transplanted = replace(FIGURE, plays=FIGURE.plays[2:3])
+    transplanted = replace(FIGURE, cases=FIGURE.cases[2:3])
     weights = trained / "runs" / arm.run_name("tiny", 0) / "policy.safetensors"
     kept = weights.read_bytes()
     policy = load(weights)
@@ -118,7 +118,7 @@ def test_points_without_their_runs_are_missing(trained, scores):
     two_seeds = replace(BUDGET, seeds=(0, 1))
     assert score_all(FIGURE, two_seeds, trained, CONSOLE) == scores
     assert missing(FIGURE, BUDGET, scores) == []
-    assert missing(FIGURE, two_seeds, scores) == [f"Doors: {play.label}, seed 1" for play in FIGURE.plays]
+    assert missing(FIGURE, two_seeds, scores) == [f"Doors: {case.label}, seed 1" for case in FIGURE.cases]
 
 
 @pytest.fixture
@@ -132,27 +132,27 @@ def another_seed(trained, tmp_path):
     return tmp_path
 
 
-CONTROL = Play("Doors", "ALMA's allocator on actors of another seed", LEARNED, allocator=LEARNED, other_seed=True)
-CONTROLLED = replace(FIGURE, plays=(CONTROL, FIGURE.plays[0]))
+CONTROL = Case("Doors", "ALMA's allocator on actors of another seed", LEARNED, allocator=LEARNED, other_seed=True)
+CONTROLLED = replace(FIGURE, cases=(CONTROL, FIGURE.cases[0]))
 TWO_SEEDS = replace(BUDGET, seeds=(0, 1))
 
 
 def test_the_allocator_of_another_seed_is_put_on_actors(another_seed):
     folders = [another_seed / "runs" / LEARNED.run_name("tiny", seed) for seed in (0, 1)]
     weights = [fingerprint(folder / WEIGHTS) for folder in folders]
-    scores = score_all(replace(CONTROLLED, plays=(CONTROL,)), TWO_SEEDS, another_seed, CONSOLE)
+    scores = score_all(replace(CONTROLLED, cases=(CONTROL,)), TWO_SEEDS, another_seed, CONSOLE)
     assert [score.seed for score in scores] == [0, 1]
     assert [score.summary["played_by"]["weights"] for score in scores] == [weights, weights[::-1]]
     actors, allocator = map(load, folders)
-    by_hand = summarise(play_episodes(actors.task, transplant(actors, allocator=allocator), EPISODES, SEED))
+    by_hand = summarise(play_episodes(actors.task, *transplant(actors, allocator=allocator), EPISODES, SEED))
     assert scores[0].summary["mean_return"] == by_hand["mean_return"]
-    assert score_all(replace(CONTROLLED, plays=(CONTROL,)), BUDGET, another_seed, CONSOLE) == []
+    assert score_all(replace(CONTROLLED, cases=(CONTROL,)), BUDGET, another_seed, CONSOLE) == []
 
 
 def test_a_control_is_missed_where_it_was_played_for_some_seeds_only(another_seed):
     as_trained = [f"Doors: ALMA, seed {seed}" for seed in (0, 1)]
     played = made_up("ALMA", 0, 0.6)
-    assert missing(CONTROLLED, TWO_SEEDS, [replace(played, play=CONTROL)]) == [
+    assert missing(CONTROLLED, TWO_SEEDS, [replace(played, case=CONTROL)]) == [
         f"Doors: {CONTROL.label}, seed 1",
         *as_trained,
     ]
@@ -197,7 +197,7 @@ def test_the_files_of_a_figure(trained, scores):
 
 
 def test_curves_lead_to_where_the_run_ended(trained):
-    curves = [point for point in curves_of(FIGURE, BUDGET, trained) if point.play == FIGURE.plays[0]]
+    curves = [point for point in curves_of(FIGURE, BUDGET, trained) if point.case == FIGURE.cases[0]]
     assert curves[-1].step == 2048
     result = json.loads((trained / "runs" / LEARNED.run_name("tiny", 0) / "result.json").read_text())
     assert curves[-1].summary["success_rate"] == result["evaluation"]["success_rate"]
@@ -207,12 +207,12 @@ def test_curves_are_of_finished_runs_only(trained):
     result = trained / "runs" / LEARNED.run_name("tiny", 0) / "result.json"
     kept = result.read_text()
     result.unlink()
-    assert {point.play.label for point in curves_of(FIGURE, BUDGET, trained)} == {"heuristic"}
+    assert {point.case.label for point in curves_of(FIGURE, BUDGET, trained)} == {"heuristic"}
     result.write_text(kept)
 
 
 def test_only_runs_as_they_were_trained_have_curves(trained):
-    assert {point.play.label for point in curves_of(FIGURE, BUDGET, trained)} == {"ALMA", "heuristic"}
+    assert {point.case.label for point in curves_of(FIGURE, BUDGET, trained)} == {"ALMA", "heuristic"}
 
 
 SUMMARY = {"command": "alma reproduce doors", "preset": "tiny", "runs": 4, "training_hours": 0.2}
@@ -251,7 +251,7 @@ def test_the_layout_of_marl_eval(trained, scores):
     assert list(everything) == ["ALMA", "heuristic", "ALMA on the heuristic's actors", "ALMA one step"], "no commas"
     algorithms = marl_eval(FIGURE, scores[:2], curves)[DOORS.name][DOORS.name]  # those that have curves
     run = algorithms["heuristic"]["seed_0"]
-    (only,) = [point for point in curves if point.play == FIGURE.plays[1]]
+    (only,) = [point for point in curves if point.case == FIGURE.cases[1]]
     assert run["step_0"]["step_count"] == only.step == 2048
     assert run["step_0"]["win_rate"] == [only.summary["success_rate"]]
     assert run["step_0"]["return"] == [only.summary["mean_return"]]

@@ -1,3 +1,5 @@
+import zipfile
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -80,3 +82,18 @@ def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
         save_tree(path, {"a": jnp.zeros(3)})
     monkeypatch.undo()
     assert load_tree(path, {"a": jnp.zeros(3)})["a"].tolist() == [1, 1, 1]
+
+
+def test_parts_that_would_fill_the_memory_are_not_unpacked(tmp_path):
+    """A gigabyte of zeros takes a megabyte in the file: it is refused by its size, whatever it claims to be."""
+    path = tmp_path / "state.ckpt"
+    tree = {"weights": jnp.zeros(3)}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("['weights']", "w") as member:
+            for _ in range(64):
+                member.write(bytes(2**20))
+        archive.writestr("notes.json", b" " * (2**26 + 1))
+    with pytest.raises(CheckpointError, match=r"unpacks to 67,108,864 bytes, and at most 1,052,672 are expected"):
+        load_tree(path, tree)
+    with pytest.raises(CheckpointError, match=r"notes\.json unpacks to"):
+        load_notes(path)

@@ -16,7 +16,7 @@ from alma.runs.checkpoint import load_tree
 from alma.runs.config import RunConfig, from_json, to_json
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, TrainingFailed, extend
-from alma.runs.policy import WEIGHTS, load
+from alma.runs.policy import WEIGHTS, Policy, load
 from alma.runs.signals import Interrupted
 from alma.runs.sinks import read_lines
 from alma.training.options import ReportOptions
@@ -271,8 +271,12 @@ def test_folders_are_not_overwritten(tmp_path):
     with pytest.raises(ValueError, match="exists already: go on with: alma resume"):
         folder.create(CONFIG)
     assert (folder.path / "metrics.jsonl").read_text() == "precious"
+    (folder.path / "notes.md").write_text("seen at step 500")
+    (folder.path / "checkpoints" / "000000000001.ckpt").write_text("old")
     folder.create(CONFIG, force=True)
     assert not (folder.path / "metrics.jsonl").exists()
+    assert not folder.saved()
+    assert (folder.path / "notes.md").read_text() == "seen at step 500", "not written by the run"
 
 
 def test_two_processes_do_not_train_in_one_folder(tmp_path):
@@ -302,6 +306,50 @@ def test_force_does_not_delete_what_is_no_run(tmp_path):
     with pytest.raises(ValueError, match="is a file"):
         RunFolder(tmp_path / "thesis.tex").create(CONFIG, force=True)
     assert (tmp_path / "thesis.tex").exists()
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text('{"architectures": ["Transformer"]}')
+    (model / "policy.safetensors").write_text("weights of something else")
+    with pytest.raises(ValueError, match="is no run folder, so --force will not delete it"):
+        RunFolder(model).create(CONFIG, force=True)
+    assert (model / "policy.safetensors").exists()
+
+
+@pytest.mark.parametrize("lost", ["files", "folder"])
+def test_a_run_that_lost_its_checkpoints_does_not_begin_anew(whole, tmp_path, lost):
+    shutil.copytree(whole.folder.path, tmp_path / "robbed")
+    folder = RunFolder(tmp_path / "robbed")
+    folder.result.unlink()
+    if lost == "folder":
+        shutil.rmtree(folder.checkpoints)
+    else:
+        for file in folder.saved():
+            file.unlink()
+    before = folder.metrics.read_bytes()
+    with pytest.raises(ValueError, match=r"there is no checkpoint in .*checkpoints: put the \.ckpt files back"):
+        go_on(folder.path).train()
+    assert folder.metrics.read_bytes() == before
+
+
+def test_a_run_that_never_made_a_checkpoint_can_be_resumed(whole, tmp_path):
+    run = begin(tmp_path / "unlucky")
+    shutil.rmtree(run.folder.checkpoints)
+    resumed = go_on(run.folder.path)
+    resumed.train()
+    assert_same_end(resumed, whole)
+
+
+def test_an_edited_configuration_is_noticed(whole, tmp_path):
+    shutil.copytree(whole.folder.path, tmp_path / "edited")
+    folder = RunFolder(tmp_path / "edited")
+    folder.result.unlink()
+    data = json.loads(folder.config.read_text())
+    data["options"]["actors"]["gamma"] = 0.5
+    folder.config.write_text(json.dumps(data))
+    before = folder.metrics.read_bytes()
+    with pytest.raises(ValueError, match=r"config.json was edited .*: options.actors.gamma was .* and is 0.5"):
+        go_on(folder.path).train()
+    assert folder.metrics.read_bytes() == before
 
 
 def test_a_folder_without_a_run_cannot_be_resumed(tmp_path):
@@ -387,3 +435,12 @@ def test_what_cannot_be_loaded_or_saved(whole, tmp_path, what):
         save_file({"a": jax.numpy.zeros(2)}, str(tmp_path / "x.safetensors"))
         with pytest.raises(ValueError, match="not written by alma"):
             load(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_not_played(whole, tmp_path, value):
+    policy = load(whole.folder.path)
+    ruined = jax.tree.map(lambda leaf: leaf.at[(0,) * leaf.ndim].set(value), policy.params)
+    file = Policy(policy.config, ruined).save(tmp_path / "ruined.safetensors")
+    with pytest.raises(ValueError, match=r"cannot be played: \d+ of its arrays hold NaN or infinity"):
+        load(file)

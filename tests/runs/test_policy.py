@@ -11,14 +11,14 @@ from helpers.doors import SMALL, Doors
 from alma.play.episodes import play_episodes
 from alma.play.situation import Situation
 from alma.runs.config import RunConfig
-from alma.runs.policy import LearnedPolicy, check_numbers, one_number_each, transplant
+from alma.runs.policy import Policy, check_numbers, one_number_each, transplant
 
 
 def untrained(method="alma", seed=0, period=1):
     options = replace(SMALL, allocator=replace(SMALL.allocator, period=period))
     config = RunConfig("helpers.doors:Doors", method=method, seed=seed, options=options)
     trainer = config.make_trainer()
-    return LearnedPolicy(config, trainer.learned(trainer.init(jax.random.key(seed))))
+    return Policy(config, trainer.learned(trainer.init(jax.random.key(seed))))
 
 
 @pytest.fixture(scope="module")
@@ -39,43 +39,43 @@ def situations(one):
     return Situation(state, jax.vmap(one.task.view)(state), nobody, nobody)
 
 
-def played(players, situations):
+def played(playing, situations):
     """Actions in the first situations when everybody is at their own door, and allocations there."""
-    keys = jax.random.split(jax.random.key(1), 64)
-    allocations = jax.vmap(lambda *given: players.allocator(players.params, *given))(keys, situations)
+    (team, params), keys = playing, jax.random.split(jax.random.key(1), 64)
+    allocations = jax.vmap(lambda *given: team.allocator.greedy(params["allocator"], *given))(keys, situations)
     fixed = situations._replace(allocation=jnp.broadcast_to(jnp.arange(2), (64, 2)))
-    actions = jax.vmap(lambda *given: players.policy(players.params, *given))(keys, fixed)
+    actions = jax.vmap(lambda *given: team.actors.greedy(params["actors"], *given))(keys, fixed)
     return np.asarray(actions), np.asarray(allocations)
 
 
 def test_actors_of_one_run_under_the_allocator_of_another(one, other, situations):
-    of_one, of_other = played(one.players, situations), played(other.players, situations)
+    of_one, of_other = played((one.team, one.params), situations), played((other.team, other.params), situations)
     assert not np.array_equal(of_one[0], of_other[0])
     assert not np.array_equal(of_one[1], of_other[1])
-    for players in (transplant(one, actors=other), transplant(other, allocator=one)):
-        actions, allocations = played(players, situations)
+    for playing in (transplant(one, actors=other), transplant(other, allocator=one)):
+        actions, allocations = played(playing, situations)
         np.testing.assert_array_equal(actions, of_other[0])
         np.testing.assert_array_equal(allocations, of_one[1])
-        assert players.period == one.period == 1, "an allocator keeps its period"
+        assert playing[0].period == one.period == 1, "an allocator keeps its period"
 
 
 def test_a_rule_in_place_of_an_allocator(one, situations):
-    players = transplant(one, allocator="heuristic:owner")
+    playing = transplant(one, allocator="heuristic:owner")
     own = jnp.argsort(situations.state["owner"], axis=1)
-    actions, allocations = played(players, situations)
+    actions, allocations = played(playing, situations)
     np.testing.assert_array_equal(allocations, own)
-    np.testing.assert_array_equal(actions, played(one.players, situations)[0])
+    np.testing.assert_array_equal(actions, played((one.team, one.params), situations)[0])
     assert (played(transplant(one, allocator="fixed:1,0"), situations)[1] == [1, 0]).all()
 
 
 def test_a_script_in_place_of_actors(one, situations):
-    players = transplant(one, actors="scripted")
-    actions, allocations = played(players, situations)
+    playing = transplant(one, actors="scripted")
+    actions, allocations = played(playing, situations)
     keys = jax.random.split(jax.random.key(1), 64)
     own = jnp.broadcast_to(jnp.arange(2), (64, 2))
     np.testing.assert_array_equal(actions, jax.vmap(one.task.policies["scripted"])(keys, situations.state, own))
-    np.testing.assert_array_equal(allocations, played(one.players, situations)[1])
-    assert players.rate(players.params, keys[0], situations) is None, "a script rates nothing"
+    np.testing.assert_array_equal(allocations, played((one.team, one.params), situations)[1])
+    assert playing[0].actors.explain_actions(None, keys[0], situations) is None, "a script rates nothing"
     flat = transplant(untrained("flat"), actors="scripted", allocator="fixed:0,1")
     np.testing.assert_array_equal(played(flat, situations)[0], actions)
 
@@ -100,7 +100,7 @@ def test_a_search_takes_what_the_critic_finds_best(one, situations):
 
 
 def test_whole_episodes_can_be_played(one, other):
-    results = play_episodes(one.task, transplant(one, actors=other, allocator="search"), 16, parallel=16)
+    results = play_episodes(one.task, *transplant(one, actors=other, allocator="search"), 16, parallel=16)
     assert (results.length <= 2).all()
 
 
@@ -179,7 +179,7 @@ def test_what_does_not_fit_is_refused(make_error, message):
 
 def test_runs_on_different_tasks_do_not_fit(one):
     city = RunConfig("save-the-city", options=SMALL)
-    stranger = LearnedPolicy(city, None)
+    stranger = Policy(city, None)
     with pytest.raises(ValueError, match="the tasks have different name"):
         transplant(one, actors=stranger)
     with pytest.raises(ValueError, match="the tasks have different name"):
@@ -188,8 +188,8 @@ def test_runs_on_different_tasks_do_not_fit(one):
 
 def test_rules_are_those_of_the_task_that_is_played(one):
     longer = Doors(limit=5)
-    players = transplant(one, allocator="heuristic", task=longer)
-    results = play_episodes(longer, players, 16, parallel=16)
+    playing = transplant(one, allocator="heuristic", task=longer)
+    results = play_episodes(longer, *playing, 16, parallel=16)
     assert results.length.max() > 2
 
 

@@ -16,7 +16,7 @@ def test_every_one_can_be_loaded(name):
 def test_the_default_saves_most_cities():
     policy = alma.load(pretrained.DEFAULT)
     # 0.92 in long evaluations; 64 episodes have a standard error of 0.04
-    assert play_episodes(policy.task, policy.players, 64).success.mean() > 0.74
+    assert play_episodes(policy.task, policy.team, policy.params, 64).success_rate > 0.74
 
 
 def test_paths_are_left_as_they_are(tmp_path):

@@ -18,7 +18,7 @@ from alma.allocators.aql import allocator_batch, aql_loss
 from alma.allocators.learned import LearnedAllocator
 from alma.learning import replay
 from alma.play.episodes import begin, play_episodes, play_step
-from alma.training.methods import METHODS, find_method
+from alma.training.methods import METHODS, find_method, make_team, params_like
 from alma.training.presets import with_actors
 from alma.training.trainer import Trainer, compile_chunk
 
@@ -28,7 +28,7 @@ def test_the_task_itself():
 
 
 def success(trainer, state):
-    return play_episodes(trainer.task, trainer.players(state), 512, parallel=512).success.mean()
+    return play_episodes(trainer.task, trainer.team, trainer.learned(state), 512, parallel=512).success_rate
 
 
 def train(method, options=SMALL):
@@ -37,8 +37,8 @@ def train(method, options=SMALL):
     before = success(trainer, state)
     chunk = compile_chunk(trainer, 160)
     for _ in range(4):
-        state, figures = chunk(state)
-    return before, success(trainer, state), figures
+        state, metrics = chunk(state)
+    return before, success(trainer, state), metrics
 
 
 def mixed_by(mixer):
@@ -57,10 +57,10 @@ def mixed_by(mixer):
     ],
 )
 def test_methods_learn_to_open_the_doors(method, options):
-    before, after, figures = train(method, options)
+    before, after, metrics = train(method, options)
     assert before < 0.5
     assert after > 0.97
-    assert ("imagined_loss" in figures) == (method == "copa")
+    assert ("imagined_loss" in metrics) == (method == "copa")
 
 
 def test_random_allocation_learns_as_far_as_it_can():
@@ -121,7 +121,8 @@ def test_gradients_reach_all_actors_and_no_target(learning):
 def test_gradients_reach_all_of_an_allocator_and_no_target(learning):
     trainer, state = learning
     allocator, key = trainer.allocator, jax.random.key(1)
-    if not isinstance(allocator, LearnedAllocator):
+    if not allocator.learns:
+        assert state.decisions is None
         assert not jax.tree.leaves(state.allocator.params)
         return
     decisions = replay.sample_decisions(key, state.decisions, 64, state.env_steps, 10_000)
@@ -192,25 +193,25 @@ def test_strategies_change_at_decision_points_only():
 
     def body(state, _):
         after, _ = trainer.step(state)
-        return after, (state.play, after.play)
+        return after, (state.rollout, after.rollout)
 
     _, (before, after) = jax.device_get(jax.jit(lambda s: jax.lax.scan(body, s, length=30))(state))
-    changed = (before.strategy != after.strategy).any(axis=(-1, -2))
+    changed = (before.in_force.strategy != after.in_force.strategy).any(axis=(-1, -2))
     # Where an episode ended, nothing tells any more whether its last step was a decision.
     goes_on = after.deciding
-    np.testing.assert_array_equal(changed[goes_on], (after.since_decision == 1)[goes_on])
+    np.testing.assert_array_equal(changed[goes_on], (after.in_force.since_decision == 1)[goes_on])
     assert changed[goes_on].any()
     assert not changed[goes_on].all()
 
-    players = trainer.players(state)
-    episodes = jax.vmap(lambda key: begin(trainer.task, players, key))(jax.random.split(jax.random.key(1), 32))
-    first, _ = jax.jit(lambda now: play_step(trainer.task, players, now))(episodes)
-    second, _ = jax.jit(lambda now: play_step(trainer.task, players, now))(first)
-    assert (first.strategy != episodes.strategy).any()
+    playing = trainer.task, trainer.team, trainer.learned(state)
+    episodes = begin(*playing, jax.random.split(jax.random.key(1), 32))
+    first, _ = jax.jit(lambda now: play_step(*playing, now))(episodes)
+    second, _ = jax.jit(lambda now: play_step(*playing, now))(first)
+    assert (first.in_force.strategy != episodes.in_force.strategy).any()
     # Where no door opened at the first step, the second is no decision point.
     quiet = ~first.state["open"].any(axis=-1)
     assert quiet.any()
-    np.testing.assert_array_equal(second.strategy[quiet], first.strategy[quiet])
+    np.testing.assert_array_equal(second.in_force.strategy[quiet], first.in_force.strategy[quiet])
 
 
 def test_a_method_of_ones_own():
@@ -218,7 +219,7 @@ def test_a_method_of_ones_own():
     trainer = Trainer(Doors(), SMALL, "helpers.doors:MINE")
     assert type(trainer.actors) is Actors
     assert isinstance(trainer.allocator, LearnedAllocator)
-    assert Trainer(Doors(), SMALL, "helpers.doors:BY_RULE").params_like()["allocator"] == {}
+    assert params_like(make_team(Doors(), SMALL, "helpers.doors:BY_RULE"), Doors())["allocator"] == {}
 
 
 @pytest.mark.parametrize(

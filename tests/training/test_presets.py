@@ -8,7 +8,7 @@ import pytest
 import alma
 from alma.actors.options import ActorNetworkOptions
 from alma.learning.schedules import Linear
-from alma.training.methods import METHODS
+from alma.training.methods import METHODS, params_like
 from alma.training.options import CollectionOptions
 from alma.training.presets import FAST, LONG, PAPER, preset, with_actors
 from alma.training.trainer import Trainer
@@ -47,7 +47,7 @@ def test_the_paper():
 @pytest.mark.parametrize("method", METHODS)
 def test_presets_fit_every_method(name, method):
     trainer = Trainer(alma.make("save-the-city"), preset(name), method)
-    assert trainer.params_like()
+    assert params_like(trainer.team, trainer.task)
 
 
 @pytest.mark.parametrize("method", ["alma", "copa"])
@@ -55,9 +55,9 @@ def test_starcraft_can_be_trained_on(method):
     """Traced, not run: shapes and dtypes fit all the way."""
     trainer = Trainer(alma.make("starcraft"), preset("tiny", "starcraft"), method)
     state = jax.eval_shape(trainer.init, jax.random.key(0))
-    after, figures = jax.eval_shape(lambda state: trainer.chunk(state, 2), state)
+    after, metrics = jax.eval_shape(lambda state: trainer.chunk(state, 2), state)
     assert jax.tree.structure(after) == jax.tree.structure(state)
-    assert "imagined_loss" in figures
+    assert "imagined_loss" in metrics
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,11 @@ def test_the_allocator_looks_further_ahead_in_battles(name):
 
 
 def test_faithful_has_the_papers_networks_and_losses():
-    """And relations to see by, on both levels, in the place of places on the map."""
+    """And relations to see by, on both levels."""
     for task in ("save-the-city", "starcraft"):
         ours, paper = preset("faithful", task), preset("paper", task)
-        seen = {"relations": True, "places": False}
-        assert ours.actors.networks == replace(paper.actors.networks, **seen)
-        assert ours.allocator.networks == replace(paper.allocator.networks, **seen)
+        assert ours.actors.networks == replace(paper.actors.networks, relations=True)
+        assert ours.allocator.networks == replace(paper.allocator.networks, relations=True)
         for name in ("popart", "ends", "next_allocation", "imagination"):
             assert getattr(ours.actors, name) == getattr(paper.actors, name)
         for name in ("popart", "proposals", "variations", "entropy", "entropy_proposals", "period", "max_age"):

@@ -61,8 +61,8 @@ def played(trainer, begun):
     """Sixty steps of play without learning, and every state in between."""
 
     def body(state, _):
-        after, figures = trainer.step(state)
-        return after, (state.play, after.play, figures)
+        after, metrics = trainer.step(state)
+        return after, (state.rollout, after.rollout, metrics)
 
     return jax.device_get(jax.jit(partial(jax.lax.scan, body, length=60))(copy(begun)))
 
@@ -114,13 +114,13 @@ def test_chains_of_decisions_end_with_their_episode(played):
 
 def test_rewards_of_decisions_add_up(played):
     """Over all finished decisions plus those under way plus what time-outs cut off, no reward is lost or doubled."""
-    state, (_, after, figures) = played
+    state, (_, after, metrics) = played
     stored = sum(state.decisions.rows.reward[env, : state.decisions.count[env]].sum() for env in range(4))
-    under_way = state.play.decision.reward[state.play.deciding].sum()
+    under_way = state.rollout.decision.reward[state.rollout.deciding].sum()
     truncated = state.steps.rows.truncated[:60]
     # A decision that a time-out cut short is dropped: its reward is the one it had grown to.
     cut = after.decision.reward[truncated].sum()
-    assert stored + under_way + cut == pytest.approx(figures["reward"].sum(), rel=1e-4)
+    assert stored + under_way + cut == pytest.approx(metrics["reward"].sum(), rel=1e-4)
 
 
 def test_states_that_episodes_ended_in_are_remembered(played):
@@ -239,7 +239,7 @@ def test_a_run_goes_on_bit_for_bit_after_saving(averaging, tmp_path):
 
 def test_updates_move_parameters_and_targets_follow(trainer, begun):
     before, _ = trainer.chunk(copy(begun), 8)
-    after, figures = jax.jit(trainer.update)(before)
+    after, metrics = jax.jit(trainer.update)(before)
     for level in ("actors", "allocator"):
         old, new = getattr(before, level), getattr(after, level)
         rate = getattr(TINY, level).target_rate
@@ -247,7 +247,7 @@ def test_updates_move_parameters_and_targets_follow(trainer, begun):
         assert sum(jax.tree.leaves(moved)) > 0.8 * len(jax.tree.leaves(moved))
         for o, n, t in zip(*map(jax.tree.leaves, (old.target, new.params, new.target)), strict=True):
             np.testing.assert_allclose(t, (1 - rate) * o + rate * n, atol=1e-6)
-    assert all(np.isfinite(value) for value in figures.values())
+    assert all(np.isfinite(value) for value in metrics.values())
 
 
 def test_the_average_of_live_networks_is_kept_where_it_plays(averaging, begun):
@@ -269,16 +269,16 @@ def test_what_plays_makes_no_difference_to_learning(trainer, averaging, begun):
     assert_equal(one, replace(other, average=None))
 
 
-def test_players_may_allocate_more_often_than_in_training(trainer, begun):
-    assert trainer.players(begun).period == 4
+def test_a_team_may_allocate_more_often_than_in_training(trainer):
+    assert trainer.team.period == 4
     often = replace(trainer, options=replace(TINY, allocator=replace(TINY.allocator, play_period=2)))
-    assert often.players(begun).period == 2
+    assert often.team.period == 2
 
 
 def test_allocators_can_have_more_updates_than_actors(trainer, begun):
     before, _ = trainer.chunk(copy(begun), 8)
     eager = replace(trainer, options=replace(TINY, allocator=replace(TINY.allocator, updates=3, n_step=2)))
-    after, figures = jax.jit(eager.update)(before)
+    after, metrics = jax.jit(eager.update)(before)
 
     def counts(state, level):
         """Of every optimiser of a level, the updates so far."""
@@ -289,7 +289,7 @@ def test_allocators_can_have_more_updates_than_actors(trainer, begun):
         return (counts(after, level) - counts(before, level)).tolist()
 
     assert (made("actors"), made("allocator")) == ([1], [3, 3])
-    assert all(np.isfinite(value) for value in figures.values())
+    assert all(np.isfinite(value) for value in metrics.values())
 
 
 @pytest.mark.parametrize("due", [[0], [1, 5], range(8), []])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from alma.nn.choice import choose_uniformly
+from alma.task.choice import choose_uniformly
 from alma.task.view import NOBODY, Actions, Allocation
 from alma.tasks.save_the_city.dynamics import DIRECTIONS, MOVES, State, available_actions, next_to_building
 from alma.tasks.save_the_city.rules import Action, AgentType, Rules

@@ -200,7 +200,7 @@ def fight_on(table: Table, units: Units, orders: Orders, jitter: Float[Array, "L
     return pack(jax.lax.scan(body, units, jitter)[0])
 
 
-class Pairs(NamedTuple):
+class Offsets(NamedTuple):
     """Where units are to each other: from the first to the second."""
 
     dx: Float[Array, "N N *b"]
@@ -208,9 +208,9 @@ class Pairs(NamedTuple):
     distance: Float[Array, "N N *b"]
 
 
-def measure(units: Units) -> Pairs:
+def measure(units: Units) -> Offsets:
     dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
-    return Pairs(dx, dy, jnp.sqrt(dx**2 + dy**2))
+    return Offsets(dx, dy, jnp.sqrt(dx**2 + dy**2))
 
 
 def game_loop(
@@ -284,7 +284,7 @@ def move(
     facts: Facts,
     units: Units,
     orders: Orders,
-    pairs: Pairs,
+    pairs: Offsets,
     aims: Bool[Array, "N N *b"],
     reached: Bool[Array, "N *b"],
     map_size: float,
@@ -307,7 +307,7 @@ def move(
     )
 
 
-def room(facts: Facts, units: Units, pairs: Pairs) -> tuple[Float[Array, "N *b"], Float[Array, "N *b"]]:
+def room(facts: Facts, units: Units, pairs: Offsets) -> tuple[Float[Array, "N *b"], Float[Array, "N *b"]]:
     """Push units apart that overlap, each by half."""
     overlap = jnp.where(units.alive[:, None] & units.alive[None], jnp.maximum(facts.apart - pairs.distance, 0), 0)
     push = PUSH / 2 * overlap / jnp.maximum(pairs.distance, 1e-3)

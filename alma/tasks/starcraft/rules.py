@@ -36,7 +36,7 @@ class Rules:
     spread: float | tuple[float, float] = 1.0
     """1: armies come from all sides; 0: all from one. A range is drawn from, for every army."""
     one_spread: float | None = None
-    """Spread of the second army alone, if it is not to be that of the others. Places are counted from the first army,
+    """Spread of the last army alone, if it is not to be that of the others. Places are counted from the first army,
     whose own spread has no effect."""
     fighters: int | tuple[int, int] | None = None
     """Number of our units with a weapon: a number, or a range. If not given, 3 to 8 (`mmm`: 3 to 6)."""

@@ -81,7 +81,7 @@ def _starts(rules: Rules, key: PRNGKeyArray, armies: Int[Array, ""]) -> Float[Ar
         spread_key, (rules.max_armies,), minval=rules.spread_range[0], maxval=rules.spread_range[1]
     )
     if rules.one_spread is not None:
-        spread = spread.at[1].set(rules.one_spread)
+        spread = spread.at[armies - 1].set(rules.one_spread)
     turn = 2 * jnp.pi * jax.random.uniform(turn_key)
     angle = turn + spread * 2 * jnp.pi * jnp.arange(rules.max_armies) / jnp.maximum(armies, 1)
     return rules.map_size / 2 + rules.army_distance * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=-1)

@@ -88,7 +88,7 @@ def view(rules: Rules, state: State) -> View:
     )
 
 
-class Pairs(NamedTuple):
+class PairFacts(NamedTuple):
     """What units are to agents, wherever they are. An agent can only hurt foes and heal friends."""
 
     hurts: Bool[Array, "A E"]
@@ -101,7 +101,7 @@ class Pairs(NamedTuple):
     hits_to_die: Float[Array, "A E"]
 
 
-def pair_facts(rules: Rules, state: State) -> Pairs:
+def pair_facts(rules: Rules, state: State) -> PairFacts:
     """Look up what depends on types, and on health for the number of hits."""
     agents, table, units = rules.max_agents, rules.table, state.units
     kind = jnp.maximum(units.kind, 0)
@@ -115,7 +115,7 @@ def pair_facts(rules: Rules, state: State) -> Pairs:
     reach = jnp.asarray(table.reach)
     left = units.health + units.shield
     net = np.maximum(table.damage - table.armour[None, :], LEAST_DAMAGE)
-    return Pairs(
+    return PairFacts(
         hurts=hurts,
         heals=heals,
         reach=reach[row, column],
@@ -176,7 +176,7 @@ def _features(rules: Rules, state: State, available: Bool[Array, "A U"]) -> Floa
 
 
 def _relations(
-    offset: Float[Array, "A E 2"], distance: Float[Array, "A E"], pairs: Pairs, aims: Bool[Array, "A E"]
+    offset: Float[Array, "A E 2"], distance: Float[Array, "A E"], pairs: PairFacts, aims: Bool[Array, "A E"]
 ) -> Float[Array, "A E R"]:
     towards = offset / jnp.maximum(distance, 1e-3)[..., None]
     return _stack(

@@ -14,7 +14,7 @@ from helpers.city import BUILDER, FAST, FIREFIGHTER, GENERALIST, RULES, SCALE, S
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.nn.choice import choose_uniformly
+from alma.task.choice import choose_uniformly
 from alma.tasks.save_the_city import SaveTheCity, dynamics
 from alma.tasks.save_the_city.rules import Action, Rules
 from alma.tasks.save_the_city.scenarios import Building

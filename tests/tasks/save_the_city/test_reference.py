@@ -7,7 +7,7 @@ import pytest
 from helpers import reference
 from helpers.city import RULES, SCALE
 
-from alma.nn.choice import choose_uniformly
+from alma.task.choice import choose_uniformly
 from alma.tasks.save_the_city import SaveTheCity
 
 TASK = SaveTheCity(RULES)

@@ -106,18 +106,22 @@ def angles(**options):
 def test_one_army_can_have_a_spread_of_its_own(spread):
     shares, exists = angles(spread=(0.0, 1.0), one_spread=spread)
     drawn, _ = angles(spread=(0.0, 1.0))
-    np.testing.assert_allclose(shares[:, 1], spread, atol=1e-4)
-    np.testing.assert_array_equal(shares[:, 2], drawn[:, 2], "the others are drawn as before")
-    third = drawn[exists[:, 2], 2]
-    assert third.min() < 0.1
-    assert third.max() > 0.9
-    assert np.std(drawn[:, 1]) > 0.2, "so is this one, if not told"
+    three = exists[:, 2]
+    np.testing.assert_allclose(shares[three, 2], spread, atol=1e-4)
+    np.testing.assert_allclose(shares[~three, 1], spread, atol=1e-4)
+    np.testing.assert_array_equal(shares[three, 1], drawn[three, 1], "the others are drawn as before")
+    assert drawn[three, 1].min() < 0.1
+    assert drawn[three, 1].max() > 0.9
+    assert np.std(drawn[three, 2]) > 0.2, "so is this one, if not told"
 
 
 def test_one_army_can_stand_elsewhere_than_all_others():
     shares, exists = angles(spread=1.0, one_spread=0.0)
-    np.testing.assert_allclose(np.minimum(shares[:, 1], 3 - shares[:, 1]), 0, atol=1e-4)
-    np.testing.assert_allclose(shares[exists[:, 2], 2], 1, atol=1e-4)
+    three = exists[:, 2]
+    last = np.where(three, shares[:, 2], shares[:, 1])
+    # A whole turn is no turn: two even places of three armies make 1.5 of them.
+    assert (np.minimum(last, np.where(three, 1.5, 2) - last) < 1e-4).all()
+    np.testing.assert_allclose(shares[three, 1], 1, atol=1e-4)
 
 
 def test_armies_attack_and_retreat():

@@ -10,8 +10,8 @@ from helpers.battle import a_state
 from alma import NOBODY
 from alma.allocators.rules import allocator_by_name
 from alma.play.episodes import play_episodes
-from alma.play.scripts import policy_by_name
-from alma.play.team import Players
+from alma.play.scripts import scripted_actors
+from alma.play.team import NOTHING_LEARNED, Team
 from alma.tasks.starcraft import StarCraft
 from alma.tasks.starcraft.dynamics import FIRST_TARGET
 from alma.tasks.starcraft.heuristics import dynamic, matching, most_urgent, scripted_actions
@@ -111,5 +111,5 @@ def test_scripted_medivacs_heal():
 
 def test_scripted_actors_win_some_battles():
     """Known: 0.40 of all; 0.02 under random allocation."""
-    players = Players(policy_by_name(TASK, "scripted"), allocator_by_name(TASK, "heuristic:dynamic"), 3)
-    assert play_episodes(TASK, players, 256).success.mean() == pytest.approx(0.4, abs=0.12)
+    team = Team(scripted_actors(TASK, "scripted"), allocator_by_name(TASK, "heuristic:dynamic"), 3)
+    assert play_episodes(TASK, team, NOTHING_LEARNED, 256).success_rate == pytest.approx(0.4, abs=0.12)

@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from alma.nn.choice import choose_by_logits, choose_uniformly
+from alma.task.choice import choose_by_logits, choose_uniformly
 
 
 def test_choices_are_uniform_over_what_is_allowed():

@@ -3,7 +3,7 @@ import pytest
 from helpers.tale import LENGTH, Digging, side
 
 from alma.task.scene import PALETTE
-from alma.watch.picture import GLOW, HEALTH, INK, PLAYHEAD, WIDTH, Panel, draw_frames
+from alma.viewer.picture import GLOW, HEALTH, INK, PLAYHEAD, WIDTH, Panel, draw_frames
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import sys
 import pytest
 from PIL import Image
 
-from alma.watch.animation import check_out, write_animation
+from alma.viewer.animation import check_out, write_animation
 
 FRAMES = [Image.new("RGB", (40, 30), (40 * i, 20, 90)) for i in range(5)]
 

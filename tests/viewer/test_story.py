@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers.tale import LENGTH, RUNNER_UP, TAKEN, Digging, recording, side
 
-from alma.watch.story import column, columns, distinct, rounded, tell, tell_episode
+from alma.viewer.story import column, columns, distinct, rounded, tell, tell_episode
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from alma.runs.checkpoint import written_at_once
-from alma.watch.story import Json
+from alma.viewer.story import Json
 
 PAGE = ".html"
-SOURCES = files("alma.watch") / "web"
+SOURCES = files("alma.viewer") / "web"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(.*)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 

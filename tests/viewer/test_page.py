@@ -5,8 +5,8 @@ from importlib.resources import files
 import pytest
 from helpers.tale import Crowd, Digging, crowd, side
 
-from alma.watch.page import as_script_data, bundle, make_page, write_page
-from alma.watch.story import Side, tell
+from alma.viewer.page import as_script_data, bundle, make_page, write_page
+from alma.viewer.story import Side, tell
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_modules_follow_what_they_import():
     script = bundle("main.js")
     assert not re.findall(r"^(import|export)\b", script, re.MULTILINE)
     names = re.findall(r"^// (\w+\.js)$", script, re.MULTILINE)
-    assert sorted(names) == sorted(f.name for f in files("alma.watch").joinpath("web").iterdir() if f.suffix == ".js")
+    assert sorted(names) == sorted(f.name for f in files("alma.viewer").joinpath("web").iterdir() if f.suffix == ".js")
     assert names[0] == "story.js"
     assert names[-1] == "main.js"
 

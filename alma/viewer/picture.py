@@ -12,9 +12,9 @@ from PIL import Image
 from alma.task.scene import PALETTE, Point, Scene, Thing
 from alma.task.task import Task
 from alma.task.view import NOBODY
-from alma.watch.canvas import FAINT, INK, Canvas
-from alma.watch.record import Recording
-from alma.watch.story import Side, whole
+from alma.viewer.canvas import FAINT, INK, Canvas
+from alma.viewer.record import Recording
+from alma.viewer.story import Side, whole
 
 WIDTH, MARGIN, HEADER = 560, 14, 40
 ROW, MARKS, NAMES = 18, 36, 92
@@ -112,20 +112,20 @@ class MapPicture:
 
     def shown(self, which: slice) -> list[tuple[Thing, int]]:
         """Entities that are there, with their subtasks; of agents, the one they are allocated to."""
-        moments = self.recording.moments
-        allocation, subtask = moments.allocation[self.step].tolist(), np.asarray(moments.view.subtask)[self.step]
+        frames = self.recording.frames
+        allocation, subtask = frames.allocation[self.step].tolist(), np.asarray(frames.view.subtask)[self.step]
         subtasks = [*allocation, *subtask[len(allocation) :].tolist()]
         pairs = zip(self.scene.things[which], subtasks[which], strict=True)
         return [(thing, subtask) for thing, subtask in pairs if thing is not None]
 
     def draw(self) -> None:
-        agents = self.recording.moments.allocation.shape[1]
+        agents = self.recording.frames.allocation.shape[1]
         ours, others = self.shown(slice(agents)), self.shown(slice(agents, None))
         self._draw_ground()
         for thing, subtask in ours:
             members = [other.at for other, belongs in others if belongs == subtask != NOBODY]
             self._draw_link(thing, members, colour_of(subtask))
-        active = np.asarray(self.recording.moments.view.active)[self.step]
+        active = np.asarray(self.recording.frames.view.active)[self.step]
         for thing, subtask in others:
             self._draw_thing(thing, subtask, "white", faint=bool(subtask != NOBODY and not active[subtask]))
         self._draw_lines()
@@ -243,7 +243,7 @@ class TimelinePicture:
     def _draw_row(self, agent: int, y: float) -> None:
         """Stretches of one allocation, as long as the agent is there."""
         there = np.flatnonzero(self.recording.agents_present[: self.recording.length, agent]).tolist()
-        allocation = self.recording.moments.allocation[:, agent]
+        allocation = self.recording.frames.allocation[:, agent]
         for subtask, group in groupby(there, key=lambda step: int(allocation[step])):
             stretch = list(group)
             left, right, colour = self.x(stretch[0]), self.x(stretch[-1] + 1), colour_of(subtask)

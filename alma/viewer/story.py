@@ -1,6 +1,6 @@
 """Recordings as plain, small data: what the page is given.
 
-Most things are *columns*, one value a moment; a column ends where nothing changes any more, and its last value holds
+Most things are *columns*, one value a frame; a column ends where nothing changes any more, and its last value holds
 from there on. Numbers are rounded to what can be seen.
 """
 
@@ -11,20 +11,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from alma.play.team import Players
 from alma.task.scene import PALETTE, Scene, Thing
 from alma.task.task import Task
 from alma.task.view import NOBODY
-from alma.watch.record import Recording
+from alma.viewer.record import Recording
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Cast:
-    """Players, and what they are called."""
+    """Who plays, in words."""
 
-    players: Players
     label: str = ""
     """The run."""
     method: str = ""
@@ -34,7 +32,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Side:
-    """What players did; a page shows one side, or two of them beside each other."""
+    """What a team did; a page shows one side, or two of them beside each other."""
 
     cast: Cast
     recordings: list[Recording]
@@ -42,10 +40,10 @@ class Side:
     @property
     def note(self) -> str:
         """What cannot be shown, and why."""
-        first = self.recordings[0].moments
+        first = self.recordings[0].frames
         if np.all(first.allocation == NOBODY):
-            return "These players give nobody a subtask: agents have no colours, and decisions show nothing."
-        if first.considered is None:
+            return "This team gives nobody a subtask: agents have no colours, and decisions show nothing."
+        if first.candidates is None:
             return "Who allocates here has no critic: decisions show what was allocated, not what was considered."
         return ""
 
@@ -75,17 +73,17 @@ def tell(task: Task, sides: Sequence[Side], seed: int) -> Json:
 
 def tell_episode(task: Task, recording: Recording) -> Json:
     """One episode."""
-    moments, length = recording.moments, recording.length
-    view, outcome = moments.view, moments.outcome
+    frames, length = recording.frames, recording.length
+    view, outcome = frames.view, frames.outcome
     return {
         "length": length,
         "success": recording.success,
         "total": rounded(recording.total),
         "present": columns(np.asarray(view.present).astype(int)),
         "active": columns(np.asarray(view.active).astype(int)),
-        "allocation": columns(moments.allocation),
+        "allocation": columns(frames.allocation),
         "subtask": columns(view.subtask),
-        "actions": columns(moments.actions[:length]),
+        "actions": columns(frames.actions[:length]),
         "reward": rounded(outcome.reward[:length]),
         "subtask_rewards": rounded(np.asarray(outcome.subtask_rewards)[:length].T),
         "decisions": [_tell_decision(recording, step) for step in recording.decisions],
@@ -102,11 +100,11 @@ def tell_episode(task: Task, recording: Recording) -> Json:
 
 def _tell_decision(recording: Recording, step: int) -> Json:
     """A decision with what was considered: each allocation once, the best first."""
-    considered = recording.moments.considered
+    candidates = recording.frames.candidates
     decision: Json = {"step": step, "why": recording.why(step)}
-    if considered is None:
+    if candidates is None:
         return decision
-    allocations, values, counts = distinct(*(np.asarray(part)[step] for part in considered))
+    allocations, values, counts = distinct(*(np.asarray(part)[step] for part in candidates))
     return {
         **decision,
         "options": allocations.tolist(),
@@ -130,11 +128,11 @@ def distinct(
 
 def _tell_ratings(recording: Recording) -> list | None:
     """For each agent and step: action, value and target of all that is available, in one row."""
-    ratings = recording.moments.ratings
-    if ratings is None:
+    found = recording.frames.action_values
+    if found is None:
         return None
-    values = np.round(np.asarray(ratings.values, float), 3).tolist()
-    target, available = np.asarray(recording.moments.view.target).tolist(), np.asarray(ratings.available)
+    values = np.round(np.asarray(found.values, float), 3).tolist()
+    target, available = np.asarray(recording.frames.view.target).tolist(), np.asarray(found.available)
 
     def row(step: int, agent: int) -> list[float]:
         actions = np.flatnonzero(available[step, agent]).tolist()
@@ -145,10 +143,10 @@ def _tell_ratings(recording: Recording) -> list | None:
 
 def _tell_sight(recording: Recording) -> list | None:
     """For each agent, a column of what it sees: a 0 or a 1 for each entity."""
-    ratings = recording.moments.ratings
-    if ratings is None:
+    found = recording.frames.action_values
+    if found is None:
         return None
-    sees = np.asarray(ratings.sees).astype(int)
+    sees = np.asarray(found.sees).astype(int)
     return [column("".join(map(str, row)) for row in sees[: recording.length, agent]) for agent in range(sees.shape[1])]
 
 
@@ -187,7 +185,7 @@ def whole(scenes: Sequence[Scene | None]) -> list[Scene]:
 
 
 def _tell_thing(things: Sequence[Thing | None]) -> Json | None:
-    """An entity through all moments; while it is absent it stays as it was."""
+    """An entity through all frames; while it is absent it stays as it was."""
     seen = [thing for thing in things if thing is not None]
     if not seen:
         return None

@@ -8,8 +8,8 @@ import pytest
 from helpers.tale import ACTIONS, DECISIONS, LENGTH, RUNNER_UP, TAKEN, Digging, side
 from PIL import Image
 
-from alma.watch.page import write_page
-from alma.watch.story import tell
+from alma.viewer.page import write_page
+from alma.viewer.story import tell
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the browser is driven by playwright: make test-browser")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -1,0 +1,149 @@
+"""Training, evaluating and watching from Python: what the command line does, as functions."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from alma.play.episodes import play_episodes
+from alma.play.summary import Results
+from alma.play.team import Params, Team
+from alma.runs import runtime
+from alma.runs.config import RunConfig, check_seed
+from alma.runs.folder import RunFolder
+from alma.runs.loop import Run, extend
+from alma.runs.policy import Policy, check_fits, load, transplant
+from alma.runs.progress import Progress
+from alma.task.task import Task
+from alma.training.options import with_overrides
+from alma.training.presets import preset as find_preset
+from alma.viewer.page import PAGE, write_page
+from alma.viewer.record import record
+from alma.viewer.story import Cast, Side, tell
+
+OnProgress = Callable[[Progress], None]
+"""Called about once a second while a run trains."""
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """A display that tells a function how a run is doing."""
+
+    on_progress: OnProgress | None = None
+    said: list[str] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def show(self, progress: Progress) -> None:
+        if self.on_progress:
+            self.on_progress(progress)
+
+
+def train(
+    task: str,
+    *,
+    out: str | Path,
+    method: str = "alma",
+    preset: str = "fast",
+    seed: int = 0,
+    task_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    force: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Policy:
+    """Train a method on a task, into the run folder `out`, and return what it has learned.
+
+    `task` is a registered name or `module:Class`, `task_options` are its options. `options` are hyperparameters that
+    differ from the preset, by their path: `{"actors.n_step": 3, "steps": 100_000}`. `on_progress` is called about once
+    a second. `force` deletes an earlier run in the folder. An interrupted run is continued by `alma.resume`.
+    """
+    runtime.configure()
+    chosen = with_overrides(find_preset(preset, task), options or {})
+    config = RunConfig(task, dict(task_options or {}), method, preset, seed, chosen)
+    folder = RunFolder(Path(out))
+    config.make_trainer()  # complains before anything is written
+    folder.create(config, force)
+    return _train(folder, config, on_progress)
+
+
+def resume(run: str | Path, *, steps: int | None = None, on_progress: OnProgress | None = None) -> Policy:
+    """Continue an interrupted run from its last checkpoint, or a finished one up to `steps` environment steps."""
+    runtime.configure()
+    folder, said = RunFolder(Path(run)), Callbacks()
+    config = folder.read_config()
+    if steps is not None:
+        config = extend(folder, config, steps, said.say)
+    return _train(folder, config, on_progress)
+
+
+def _train(folder: RunFolder, config: RunConfig, on_progress: OnProgress | None) -> Policy:
+    Run(folder, config, Callbacks(on_progress)).train()
+    return load(folder.path)
+
+
+def evaluate(
+    policy: Policy | str | Path,
+    *,
+    episodes: int = 512,
+    seed: int = 1_000_000,
+    actors: Policy | str | None = None,
+    allocator: Policy | str | None = None,
+    task_options: Mapping[str, Any] | None = None,
+) -> Results:
+    """Play whole episodes without exploration.
+
+    `policy` is what `alma.train` or `alma.load` returns, or what `alma.load` takes. `actors` are those of another
+    policy, `random`, or a script of the task; `allocator` is that of another policy, or `search`, `random`,
+    `heuristic`, `heuristic:NAME` or `fixed:SUBTASKS`. `task_options` are options of the task that differ from training.
+    """
+    check_seed(seed)
+    policy = _loaded(policy)
+    task = task_of(policy, task_options)
+    return play_episodes(task, *team_of(policy, actors, allocator, task), episodes, seed)
+
+
+def watch(
+    policy: Policy | str | Path,
+    *,
+    out: str | Path = "replay.html",
+    episodes: int = 3,
+    seed: int = 1_000_000,
+    actors: Policy | str | None = None,
+    allocator: Policy | str | None = None,
+    task_options: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write a page that replays the first episodes that `alma.evaluate` plays, with everything that led to decisions.
+
+    The arguments are those of `alma.evaluate`; `out` must end in .html and is replaced if it exists. Returns its path.
+    """
+    out = Path(out)
+    if out.suffix.lower() != PAGE:
+        raise ValueError(f"a page ends in {PAGE}, not in {out.suffix!r}: write pictures with `alma watch --out`")
+    check_seed(seed)
+    policy = _loaded(policy)
+    task = task_of(policy, task_options)
+    cast = Cast(str(out.stem), policy.config.method, allocator if isinstance(allocator, str) else "")
+    recordings = record(task, *team_of(policy, actors, allocator, task), episodes, seed)
+    return write_page(out, tell(task, [Side(cast, recordings)], seed))
+
+
+def _loaded(policy: Policy | str | Path) -> Policy:
+    return policy if isinstance(policy, Policy) else load(policy)
+
+
+def task_of(policy: Policy, task_options: Mapping[str, Any] | None = None, name: str | None = None) -> Task:
+    """The task of a policy, or another one that what it has learned fits, with other options."""
+    options = {**policy.config.task_options, **(task_options or {})}
+    task = replace(policy.config, task=name or policy.config.task, task_options=options).make_task()
+    check_fits(policy.task.spec, task.spec)
+    return task
+
+
+def team_of(
+    policy: Policy, actors: Policy | str | None, allocator: Policy | str | None, task: Task
+) -> tuple[Team, Params]:
+    """Who plays, and what they have learned: a policy, with other actors or another allocator where those are given."""
+    if actors is None and allocator is None:
+        return policy.team, policy.params
+    return transplant(policy, actors, allocator, task)

@@ -1,0 +1,135 @@
+"""Playing episodes and keeping all that can be told of them: what happened, and what led to it."""
+
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int, Key
+
+from alma.play.episodes import (
+    Episodes,
+    acting_keys,
+    begin,
+    check_episodes,
+    deciding_keys,
+    episode_keys,
+    play_step,
+    situations_of,
+)
+from alma.play.situation import ActionValues, Candidates
+from alma.play.team import Params, Team
+from alma.task.outcome import Outcome
+from alma.task.task import Task
+from alma.task.view import View
+
+
+class Frame(NamedTuple):
+    """One step: what was seen and decided, why, and what came of it."""
+
+    state: Any
+    view: View
+    allocation: Int[Array, "A"]
+    decided: Bool[Array, ""]
+    """Whether the allocation was made in this step."""
+    actions: Int[Array, "A"]
+    outcome: Outcome
+    action_values: ActionValues | None
+    candidates: Candidates | None
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One episode of T steps. The situation after the last of them is kept too, under the last allocation."""
+
+    frames: Frame
+    """T + 1 rows of everything; of the last one only the state, the view and the allocation mean anything."""
+    length: int
+    success: bool
+    total: float
+    """The return."""
+    period: int
+    """Steps between decisions, at the most."""
+
+    @property
+    def decisions(self) -> list[int]:
+        """Steps at which an allocation was made."""
+        return np.flatnonzero(self.frames.decided[: self.length]).tolist()
+
+    @property
+    def completions(self) -> list[tuple[int, int]]:
+        """(step, subtask): finished, well or badly, in this step."""
+        finished = self.frames.view.active & self.frames.outcome.finished
+        return [(int(step), int(subtask)) for step, subtask in np.argwhere(finished[: self.length])]
+
+    @property
+    def deaths(self) -> list[tuple[int, int]]:
+        """(step, agent): gone after this step."""
+        present = self.agents_present
+        return [(int(step), int(agent)) for step, agent in np.argwhere(present[:-1] & ~present[1:])]
+
+    @property
+    def agents_present(self) -> Bool[np.ndarray, "steps A"]:
+        return np.asarray(self.frames.view.present)[:, : self.frames.allocation.shape[1]]
+
+    def state(self, step: int) -> Any:
+        """The state before a step; before step T is after the last one."""
+        return jax.tree.map(itemgetter(step), self.frames.state)
+
+    def why(self, step: int) -> str:
+        """What led to the decision at a step."""
+        if step == 0:
+            return "the episode begins"
+        before, now = (np.asarray(self.frames.view.active)[t] for t in (step - 1, step))
+        if np.array_equal(before, now):
+            return f"{self.period} steps have passed" if self.period > 1 else "a step has passed"
+        return "a subtask has finished" if np.any(before & ~now) else "a subtask has appeared"
+
+
+def record(task: Task, team: Team, params: Params, episodes: int = 1, seed: int = 0) -> list[Recording]:
+    """Play the first episodes of a seed, the same that `play_episodes` plays, and keep them."""
+    check_episodes(episodes)
+    last, frames = jax.device_get(_play(task, team, params, episode_keys(seed, episodes)))
+    return [_cut(team, *jax.tree.map(itemgetter(i), (last, frames))) for i in range(episodes)]
+
+
+def _cut(team: Team, last: Episodes, frames: Frame) -> Recording:
+    """Leave out what comes after the end."""
+    length = int(last.length)
+    kept = jax.tree.map(itemgetter(slice(length + 1)), frames)
+    return Recording(kept, length, bool(last.success), float(last.total), team.period)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _play(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> tuple[Episodes, Frame]:
+    """N episodes to their ends, and all their frames, (N, steps). An episode that is over stands still."""
+    episodes = begin(task, team, params, keys)
+    steps = task.spec.max_steps + 1  # one more, to see the last state
+    last, frames = jax.lax.scan(lambda now, _: _watch(task, team, params, now), episodes, length=steps)
+    return last, jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), frames)
+
+
+def _watch(task: Task, team: Team, params: Params, episodes: Episodes) -> tuple[Episodes, Frame]:
+    """One step, and what led to it: actors and allocator are asked with the keys they have decided with."""
+    after, (view, decided, outcome) = play_step(task, team, params, episodes)
+    decision_key = jax.vmap(deciding_keys)(episodes.key)[:, 1]
+    action_key = jax.vmap(acting_keys)(decided.key)[:, 1]
+    candidates = jax.vmap(partial(team.allocator.explain_allocation, params["allocator"]))(
+        decision_key, situations_of(episodes.state, view, episodes.in_force), decided.in_force.allocation
+    )
+    action_values = jax.vmap(partial(team.actors.explain_actions, params["actors"]))(
+        action_key, situations_of(decided.state, view, decided.in_force)
+    )
+    return after, Frame(
+        state=episodes.state,
+        view=view,
+        allocation=jnp.asarray(decided.in_force.allocation),
+        decided=(decided.in_force.since_decision == 0) & ~episodes.done,
+        actions=after.in_force.last_action,
+        outcome=outcome,
+        action_values=action_values,
+        candidates=candidates,
+    )
