@@ -14,36 +14,37 @@ NextAllocation: TypeAlias = Literal["kept", "renewed"]
 
 @dataclass(frozen=True)
 class ActorNetworkOptions:
-    """What the networks of the low level look like."""
+    """Networks of the actors."""
 
     trunk: Literal["pooling", "attention"] = "pooling"
-    """How actors look at entities."""
+    """How agents encode the entities they observe: sums over (agent, entity) pairs (pooling), or multi-head
+    attention."""
     relations: bool = True
-    """Whether attention uses what entities are to an agent (offset, distance, ...)."""
+    """Give attention layers the relations of entities to the agent (offset, distance, ...). Pooling always has them."""
     places: bool = False
-    """Whether networks see where on the map entities are, besides where they are from an agent."""
+    """Give networks the absolute positions of entities, in addition to positions relative to the agent."""
     width: int = 64
-    """Of what networks make of entities and of pairs of agent and entity."""
+    """Width of the embeddings of entities and of (agent, entity) pairs."""
     heads: int = 4
-    """Of attention."""
+    """Number of attention heads, of the trunk and of the QMIX mixer."""
     hidden: int = 64
-    """Width of the last hidden layer of the utilities."""
+    """Width of the last hidden layer of the utility networks."""
     normalise: bool = True
-    """Whether pooling normalises its sums (layer normalisation)."""
+    """Apply layer normalisation to the sums of the pooling trunk."""
     aim: int = 0
-    """Width of a network by which the target of an action adds to its value, the same for all targets: for tasks in
-    which actions differ by whom they are aimed at. 0: none."""
+    """Width of a network that adds to an action's value by the entity it is aimed at, the same for all entities; 0:
+    none. For tasks whose actions differ by their target."""
     mixer: Literal["sum", "qmix", "independent"] = "sum"
-    """How utilities make the value of a subtask: added up (VDN), mixed by hypernetworks, or not at all: then every
-    agent learns for itself."""
+    """How the utilities of a subtask's agents become its value: summed (sum, as in VDN), by hypernetworks (qmix), or
+    not at all, so that every agent learns for itself (independent)."""
     mixer_width: int = 32
-    """Of the mixer's hidden layer."""
+    """Width of the QMIX mixer's hidden layer."""
     hyper_width: int = 128
-    """Of the mixer's hypernetworks."""
+    """Width of the QMIX mixer's hypernetworks."""
     mixing: Literal["softmax", "absolute"] = "softmax"
-    """How the mixer's weights are made positive."""
+    """How the QMIX mixer's weights are made positive: by softmax, or as absolute values."""
     offsets: Literal["signed", "absolute"] = "signed"
-    """How the biases of QMIX are used: as they come, or their absolute values."""
+    """Biases of the QMIX mixer: as the hypernetworks output them (signed), or their absolute values."""
 
     def __post_init__(self) -> None:
         _require(self.relations or self.places, "without relations, networks need places: set places too")
@@ -58,26 +59,26 @@ class ActorNetworkOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ActorOptions(LearningOptions):
-    """The low level: Q-learning of the actors."""
+    """The actors: Q-learning of the actions of agents."""
 
     gamma: float = 0.98
-    """Discount of an environment step."""
+    """Discount factor per environment step."""
     batch: int = 512
-    """Windows an update."""
+    """Windows of consecutive transitions per gradient update."""
     window: int = 1
-    """Transitions that follow each other, in a window."""
+    """Consecutive transitions in each window that is sampled from replay."""
     n_step: int = 5
-    """Steps of reward before bootstrapping; cut where the allocation changes."""
+    """Rewards summed before bootstrapping (n-step returns); fewer if the allocation changes."""
     ends: Ends = "episode"
-    """Where the value of a subtask ends: where that subtask is finished (subtask), or also where the episode terminates
-    for another reason, as when another army breaks through (episode)."""
+    """When the value of a subtask ends: when that subtask is finished (subtask), or also when the episode terminates
+    for another reason, such as another army breaking through (episode)."""
     next_allocation: NextAllocation = "kept"
-    """The allocation under which the best actions in the next state are chosen when bootstrapping: the one that agents
+    """Allocation under which the best actions in the next state are chosen when bootstrapping: the one that agents
     acted under (kept), or the one that follows it (renewed). Their values are always those under the first."""
     imagination: float = 0.0
-    """lambda of REFIL: the share of the loss from imagined groups; 0: attention QMIX alone."""
+    """Weight of REFIL's loss with imagined groups (lambda), from 0 to 1; 0 is attention QMIX alone."""
     advice: float = 5e-5
-    """lambda_vi of COPA: weight of the terms that make a coach's advice tell in what agents do."""
+    """Weight of the variational terms that make actions depend on a coach's strategy (lambda_vi of COPA)."""
     networks: ActorNetworkOptions = field(default_factory=ActorNetworkOptions)
 
     def __post_init__(self) -> None:

@@ -8,21 +8,22 @@ from alma.learning.options import LearningOptions, _require, _require_at_least
 
 @dataclass(frozen=True)
 class AllocatorNetworkOptions:
-    """What the networks of the high level look like."""
+    """Networks of the allocator."""
 
     kind: Literal["pairs", "pointer"] = "pairs"
-    """Codes of (agent, subtask) pairs, or the paper's pointer network and attention critic."""
+    """Networks of the allocator: embeddings of (agent, subtask) pairs, or the paper's pointer network and attention
+    critic."""
     width: int = 64
-    """Of the codes of pairs, or of the pointer network and its critic."""
+    """Width of the pair embeddings, or of the pointer network and its critic."""
     heads: int = 4
-    """Of attention."""
+    """Number of attention heads of the pointer network and its critic."""
     choice_width: int = 32
-    """Of the parts of the pair networks that are computed anew for every allocation."""
+    """Width of the layers of the pair networks that are evaluated for every candidate allocation."""
     relations: bool = True
-    """Whether the pointer network and its critic see what entities are to an agent (offset, distance, ...); pair
-    networks always do."""
+    """Give the pointer network and its critic the relations of entities to agents (offset, distance, ...). Pair
+    networks always have them."""
     places: bool = False
-    """Whether networks see where on the map entities are, besides where they are from an agent."""
+    """Give networks the absolute positions of entities, in addition to positions relative to the agent."""
 
     def __post_init__(self) -> None:
         _require_at_least(1, self, "width", "heads", "choice_width")
@@ -39,32 +40,33 @@ class AllocatorNetworkOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class AllocatorOptions(LearningOptions):
-    """The high level: amortised Q-learning of the allocator."""
+    """The allocator: amortised Q-learning of which agent gets which subtask."""
 
     gamma: float = 0.95
-    """Discount of a decision."""
+    """Discount factor per decision of the allocator."""
     batch: int = 128
-    """Decisions an update."""
+    """Decisions per gradient update."""
     updates: int = 1
-    """Updates for each one of the actors."""
+    """Gradient updates of the allocator for each one of the actors."""
     n_step: int = 1
-    """Decisions whose rewards are added up before bootstrapping."""
+    """Decisions whose rewards are summed before bootstrapping (n-step returns)."""
     period: int = 5
-    """N_t: steps between allocations."""
+    """Environment steps between allocations (N_t), unless a subtask finishes or appears before."""
     play_period: int = 0
-    """The same where what was learned is played, in evaluations and ever after; 0: as in training."""
+    """Environment steps between allocations when a policy is evaluated or used; 0: as in training."""
     proposals: int = 16
-    """N_p: allocations to choose from."""
+    """Allocations sampled from the proposal network per decision (N_p); the critic picks the best."""
     variations: int = 8
-    """More allocations to choose from: proposals with one agent sent elsewhere at random."""
+    """Further candidates: sampled allocations with one agent moved to a random subtask."""
     play_candidates: int = 1
-    """How many times as many of both there are where what was learned is played, in evaluations and ever after."""
+    """Factor on proposals and variations when a policy is evaluated or used."""
     entropy: float = 0.01
-    """lambda_AQL: weight of the proposal's entropy."""
+    """Weight of the proposal network's entropy in its loss (lambda_AQL)."""
     entropy_proposals: int = 0
-    """Proposals along which that entropy is measured; 0: along the best allocation only, which is cheaper."""
+    """Sampled allocations to estimate the proposal network's entropy with; 0: the best allocation alone, which is
+    cheaper."""
     max_age: int = 150_000
-    """Decisions older than so many environment steps are not used; until then they are drawn less and less often."""
+    """Age, in environment steps, from which decisions are not replayed; before, older ones are replayed less often."""
     networks: AllocatorNetworkOptions = field(default_factory=AllocatorNetworkOptions)
 
     def __post_init__(self) -> None:

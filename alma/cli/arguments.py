@@ -2,15 +2,19 @@
 
 import json
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import tyro
 
 from alma.play.team import Params, Team
+from alma.runs.config import check_seed
 from alma.runs.policy import Policy, check_fits, load, transplant
 from alma.runs.pretrained import DEFAULT, locate
 from alma.task.registry import make
 from alma.task.task import Task
+
+Switch: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
+"""A flag without its opposite: `--no-train` without `--no-no-train`."""
 
 
 @dataclass(frozen=True)
@@ -18,12 +22,18 @@ class TaskChoice:
     """Which task, and what is different about it."""
 
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
-    """Name of the task; `alma tasks` lists them."""
+    """Name of the task (`alma tasks` lists them), or your own as module:Class."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
-    """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
+    """Option of the task, such as --set agents=3; may be repeated. `alma tasks` lists them."""
+
+    def __post_init__(self) -> None:
+        self.task_options()  # complains about settings that make no sense
+
+    def task_options(self) -> dict[str, Any]:
+        return dict(map(parse_setting, self.set))
 
     def make(self) -> Task:
-        return make(self.task, **dict(parse_setting(setting) for setting in self.set))
+        return make(self.task, **self.task_options())
 
 
 @dataclass(frozen=True)
@@ -31,18 +41,24 @@ class LearnedChoice:
     """What a run has learned, and what is different about playing it."""
 
     policy: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[POLICY]")] = DEFAULT
-    """A run folder, weights (.safetensors), or `pretrained:NAME`: weights that come with alma."""
+    """Folder of a run, file of weights (.safetensors), or `pretrained:NAME` for weights that come with alma."""
     seed: int = 1_000_000
-    """Where randomness starts."""
+    """Random seed of the episodes."""
     task: str | None = None
-    """Another name of the task, where it was moved since: what was learned must fit."""
+    """Name of the task, if it has another one now than when it was trained, such as a class of your own that moved."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
-    """An option of the task that differs from training; may be repeated."""
+    """Option of the task that differs from training, such as --set agents=2; may be repeated."""
     actors: str | None = None
-    """Who acts instead: `random`, a script of the task (`scripted`), or the folder or weights of another run."""
+    """Play with other actors: `random`, a script of the task such as `scripted`, or those of another run (its folder or
+    weights)."""
     allocator: str | None = None
-    """Who allocates instead: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search` (the best by the
-    critic of POLICY), or the folder or weights of another run."""
+    """Play with another allocator: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1` (a subtask for each agent),
+    `search` (the best allocation by POLICY's critic), or that of another run (its folder or weights)."""
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        for setting in self.set:
+            parse_setting(setting)
 
     def task_options(self, policy: Policy) -> dict[str, Any]:
         return {**policy.config.task_options, **dict(map(parse_setting, self.set))}
@@ -87,11 +103,12 @@ def allocator_or_run(name: str, purpose: str = "allocate") -> Policy | str:
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:
-    """Split `name=value`; values are written as in JSON, pairs also as `2,5`, and plain words are words."""
+    """Split `name=value`; values are written as in JSON, pairs also as `2,5` or `2..5`, and plain words are words."""
     name, equals, text = setting.partition("=")
     if not name or not equals:
         raise ValueError(f"write options as name=value, not {setting!r}")
-    for attempt in (text, f"[{text}]"):
+    range_of_two = [] if "," in text else [f"[{text.replace('..', ',', 1)}]"]
+    for attempt in (text, f"[{text}]", *range_of_two):
         try:
             value = json.loads(attempt)
         except json.JSONDecodeError:

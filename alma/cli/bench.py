@@ -8,6 +8,7 @@ import tyro
 from rich.table import Table
 
 from alma.cli.arguments import TaskChoice
+from alma.cli.parsing import FLAT
 from alma.cli.showing import console, notes
 from alma.runs import runtime
 from alma.runs.benchmark import benchmark_environment, benchmark_training
@@ -17,9 +18,9 @@ from alma.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class BenchEnv:
-    """Environment steps per second with random actions, automatic resets and the whole view."""
+    """Environment steps per second, with random actions, automatic resets and all observations."""
 
-    choice: Annotated[TaskChoice, tyro.conf.arg(name="")]
+    choice: Annotated[TaskChoice, FLAT]
     json: bool = False
     """Print one JSON object instead of a table."""
 
@@ -45,15 +46,16 @@ class BenchEnv:
 
 @dataclass(frozen=True)
 class BenchTrain:
-    """Speed of training: minutes for a million environment steps, and seconds for an update of each level."""
+    """Speed of training: minutes per million environment steps, seconds per update of actors and allocator."""
 
-    choice: Annotated[TaskChoice, tyro.conf.arg(name="")]
+    choice: Annotated[TaskChoice, FLAT]
     method: str = "alma"
-    """What to train; `alma methods` lists them."""
+    """Method to train (`alma methods` lists them), or your own as module:NAME."""
     actors: Literal["aqmix", "refil"] | None = None
-    """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
+    """How actors learn: by attention QMIX (aqmix), or with REFIL's imagined groups as well (refil). If not given, as
+    the preset has it for the task."""
     preset: PresetName = "fast"
-    """What to train with."""
+    """Preset of training options."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
@@ -78,7 +80,7 @@ class Bench:
 
     what: Annotated[
         Annotated[BenchEnv, tyro.conf.subcommand("env")] | Annotated[BenchTrain, tyro.conf.subcommand("train")],
-        tyro.conf.arg(name=""),
+        FLAT,
     ]
 
     def run(self) -> None:

@@ -25,9 +25,9 @@ class Demo:
     steps: int = 1_000_000
     """Environment steps to train for."""
     episodes: int = 256
-    """Episodes of the evaluations before and after."""
+    """Episodes of each evaluation, before and after training."""
     preset: Literal["fast", "tiny"] = "fast"
-    """What to train with; `tiny` only shows that everything works."""
+    """Preset of training options; `tiny` only shows that everything works."""
 
     def run(self) -> None:
         notes.print("Firefighters, builders and generalists learn to save a city, and who is sent where.")

@@ -8,24 +8,22 @@ from pathlib import Path
 from alma.cli.arguments import LearnedChoice
 from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
 from alma.play.summary import summarise
-from alma.runs.config import check_seed
 from alma.runs.policy import load
 from alma.viewer.animation import check_out
 
 
 @dataclass(frozen=True)
 class Evaluate(LearnedChoice):
-    """Play greedy episodes with what a run has learned."""
+    """Evaluate what a run has learned: play greedy episodes and print success rates."""
 
     episodes: int = 512
-    """How many episodes to play."""
+    """Number of episodes to play."""
     out: Path | None = None
     """Draw the first episode into this file: .gif, .mp4, or .png for numbered frames."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
     def run(self) -> None:
-        check_seed(self.seed)
         policy = load(self.policy)
         task = self.make_task(policy)
         team, params = self.make_team(policy, task)

@@ -1,11 +1,16 @@
 """`alma methods` and `alma tasks`: what there is to choose from."""
 
+import dataclasses
 from dataclasses import dataclass
+from typing import Annotated, Any
 
+import tyro
 from rich.table import Table
+from rich.text import Text
 
+from alma.cli.docstrings import field_docs
 from alma.cli.showing import console
-from alma.task.registry import option_fields, task_names
+from alma.task.registry import option_type, task_names
 from alma.training.methods import METHODS
 
 
@@ -22,11 +27,37 @@ class Methods:
 
 @dataclass(frozen=True)
 class Tasks:
-    """List the tasks and their options."""
+    """List the tasks and explain their options."""
+
+    task: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[TASK]")] = None
+    """Name of the only task to explain, or your own as module:Class."""
 
     def run(self) -> None:
-        for name in task_names():
-            table = Table(title=name, title_justify="left", show_header=False, box=None)
-            for field in option_fields(name):
-                table.add_row(field.name, str(field.default))
-            console.print(table)
+        for name in task_names() if self.task is None else [self.task]:
+            options = option_type(name)
+            console.print(Text.assemble((name, "bold"), ": ", " ".join(str(options.__doc__).split())))
+            console.print(option_table(options), "")
+
+
+def option_table(options: type) -> Table:
+    """The options of a task: how to write them, with their defaults, and what they mean."""
+    docs = field_docs(options)
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    for field in dataclasses.fields(options):
+        # As texts, since rich would take brackets in strings for markup.
+        table.add_row(Text(f"{field.name}={as_setting(default_of(field))}"), Text(docs.get(field.name, "")))
+    return table
+
+
+def default_of(field: dataclasses.Field) -> Any:
+    """The default of an option; None if there is none."""
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return None if field.default is dataclasses.MISSING else field.default
+
+
+def as_setting(value: Any) -> str:
+    """A value as it is written after `--set NAME=`; empty for None."""
+    if isinstance(value, tuple):
+        return ",".join(map(as_setting, value))
+    return "" if value is None else str(value)

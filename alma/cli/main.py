@@ -1,6 +1,7 @@
 """The command line: all commands, and what becomes of errors."""
 
 import os
+import shlex
 import sys
 from typing import Annotated, Any, Union
 
@@ -10,29 +11,33 @@ from alma.cli.bench import Bench
 from alma.cli.demo import Demo
 from alma.cli.evaluate import Evaluate
 from alma.cli.lists import Methods, Tasks
+from alma.cli.parsing import mirror, read
 from alma.cli.play import Play
 from alma.cli.reproduce import Reproduce
+from alma.cli.resume import Resume, as_resume
 from alma.cli.showing import notes
-from alma.cli.train import Train, check_resumed, preset_of
+from alma.cli.train import Train, read_train
 from alma.cli.watch import Watch
 from alma.runs import runtime
 from alma.runs.signals import Interrupted
 
+COMMANDS: dict[str, type] = {
+    "demo": Demo,
+    "train": Train,
+    "resume": Resume,
+    "evaluate": Evaluate,
+    "watch": Watch,
+    "play": Play,
+    "reproduce": Reproduce,
+    "bench": Bench,
+    "methods": Methods,
+    "tasks": Tasks,
+}
 
-def commands(arguments: list[str]) -> Any:
-    """All commands, as one type."""
-    train = Train(options=preset_of(arguments))
-    return Union[  # noqa: UP007
-        Annotated[Demo, tyro.conf.subcommand("demo")],
-        Annotated[Train, tyro.conf.subcommand("train", default=train)],
-        Annotated[Evaluate, tyro.conf.subcommand("evaluate")],
-        Annotated[Watch, tyro.conf.subcommand("watch")],
-        Annotated[Play, tyro.conf.subcommand("play")],
-        Annotated[Reproduce, tyro.conf.subcommand("reproduce")],
-        Annotated[Bench, tyro.conf.subcommand("bench")],
-        Annotated[Methods, tyro.conf.subcommand("methods")],
-        Annotated[Tasks, tyro.conf.subcommand("tasks")],
-    ]
+DESCRIPTION = (
+    "Multi-agent learning for composite tasks. `alma COMMAND --help` explains a command; "
+    "`alma --print-completion bash` (or zsh) prints a script for shell completion."
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -41,13 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
     runtime.configure()
     runtime.collect_garbage_seldom()
     try:
-        check_resumed(arguments)
-        command = tyro.cli(
-            commands(arguments),
-            prog="alma",
-            description="Multi-agent learning for composite tasks.",
-            args=arguments,
-        )
+        command = read_command(arguments)
         command.run()
         sys.stdout.flush()
     except BrokenPipeError:
@@ -61,3 +60,32 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def read_command(arguments: list[str]) -> Any:
+    """The command that is asked for, ready to run."""
+    name, *rest = arguments or ["--help"]
+    if name == "train" and (resumed := as_resume(rest)) is not None:
+        name, rest = "resume", resumed
+        notes.print(f"going on with a run has its own command now: {shlex.join(['alma', name, *rest])}", soft_wrap=True)
+    if name == "train":
+        return read_train(rest)
+    if name in COMMANDS:
+        return read(COMMANDS[name], rest, f"alma {name}")
+    if name == "--print-completion":
+        if rest not in (["bash"], ["zsh"]):
+            raise ValueError("completion is for two shells: alma --print-completion bash, or zsh")
+        tyro.cli(overview(), prog="alma", args=["--tyro-print-completion", *rest])
+    if name not in ("-h", "--help"):
+        raise ValueError(f"there is no command {name!r}: choose from {', '.join(COMMANDS)} (see alma --help)")
+    tyro.cli(overview(), prog="alma", description=DESCRIPTION, args=["--help"])
+
+
+def overview() -> Any:
+    """All commands as one type, for the help that lists them and for completion."""
+    return Union[  # noqa: UP007
+        tuple(
+            Annotated[mirror(kind), tyro.conf.subcommand(name, description=str(kind.__doc__).partition("\n")[0])]
+            for name, kind in COMMANDS.items()
+        )
+    ]

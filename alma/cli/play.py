@@ -17,36 +17,43 @@ from alma.viewer.animation import check_out
 
 @dataclass(frozen=True)
 class Play(TaskChoice):
-    """Play episodes with scripts; print how they went, or draw one."""
+    """Play episodes with scripted or random agents; print success rates, or draw an episode."""
 
-    policy: str = "scripted"
-    """Who acts: one of the task's scripted policies, or `random`."""
-    allocation: str = "heuristic"
-    """Who allocates: `heuristic`, `heuristic:NAME`, `random`, or `fixed:0,0,1` with a subtask for each agent."""
+    policy: str | None = None
+    """Who acts: one of the task's scripts, or `random`. If not given: the task's first script, or `random`."""
+    allocation: str | None = None
+    """Who allocates: `heuristic`, `heuristic:NAME`, `random`, or `fixed:0,0,1` with a subtask for each agent. If not
+    given: `heuristic`, or `random` if the task has none."""
     period: int = 5
-    """Allocate anew after so many steps (and whenever a subtask finishes or appears)."""
+    """Steps between allocations, unless a subtask finishes or appears before."""
     episodes: int = 1
-    """How many episodes to play."""
+    """Number of episodes to play."""
     seed: int = 0
-    """Where randomness starts."""
+    """Random seed of the episodes."""
     out: Path | None = None
     """Draw the first episode into this file: .gif, .mp4, or .png for numbered frames."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_seed(self.seed)
+
     def run(self) -> None:
         task = self.make()
-        actors, allocator = scripted_actors(task, self.policy), allocator_by_name(task, self.allocation)
+        policy = self.policy or next(iter(task.policies), "random")
+        allocation = self.allocation or ("heuristic" if task.heuristics else "random")
+        actors, allocator = scripted_actors(task, policy), allocator_by_name(task, allocation)
         team, params = Team(actors, allocator, self.period), NOTHING_LEARNED
-        check_seed(self.seed)
         if self.out:
             check_drawing(task)
             check_out(self.out)
         summary = summarise(play_with_progress(task, team, params, self.episodes, self.seed))
         if self.json:
-            names = {"task": self.task, "policy": self.policy, "allocation": self.allocation, "seed": self.seed}
+            names = {"task": self.task, "policy": policy, "allocation": allocation, "seed": self.seed}
             print(json.dumps({**names, **summary}))
         else:
+            console.print(f"policy {policy}, allocation {allocation}")
             console.print(summary_table(summary))
         if self.out:
             print(f"episode drawn to {draw_episode(task, team, params, self.seed, self.out)}", file=sys.stderr)

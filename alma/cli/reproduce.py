@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import tyro
 from rich.table import Table
 
-from alma.cli.arguments import parse_seeds
+from alma.cli.arguments import Switch, parse_seeds
 from alma.cli.showing import console, notes
 from alma.reproduce.figures import Figure, find_figures
 from alma.reproduce.plots import check_plots
@@ -19,34 +19,35 @@ from alma.runs.loop import TrainingFailed
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Train what a figure of the paper needs, play it, and write the figure with its statistics.
+    """Reproduce a figure of the paper: train its runs, evaluate them, write pictures, tables and data.
 
-    Runs that are finished are kept, and those that were interrupted go on: stop it and call it again as you like.
+    Finished runs are kept and interrupted ones resumed: stop it and call it again at any time.
     """
 
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE")]
-    """`save-the-city`, `starcraft`, `save-the-city-minutes`, `starcraft-minutes`, `spread`, `spread-each`,
-    `spread-minutes`, `transplant`, `transplant-save-the-city`, `robustness`, `architecture`, `ablations`, or `all`."""
+    """Figure to reproduce: `save-the-city`, `starcraft`, `save-the-city-minutes`, `starcraft-minutes`, `spread`,
+    `spread-each`, `spread-minutes`, `transplant`, `transplant-save-the-city`, `robustness`, `architecture`,
+    `ablations`, or `all`."""
     preset: Literal["fast", "faithful", "paper", "tiny"] = "fast"
-    """What runs are trained with."""
+    """Preset of training options for all runs."""
     seeds: str | None = None
-    """`0..4`, or `1,5,7`; the figure's own if not given."""
+    """Seeds of every method: `0..4`, or `1,5,7`. If not given, those of the figure."""
     steps: int | None = None
-    """Environment steps of every run; the preset's if not given."""
+    """Environment steps of every run. If not given, those of the preset."""
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="METHOD [METHOD ...]")] = ()
-    """Only these methods."""
+    """Restrict the figure to these methods."""
     settings: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING [SETTING ...]")] = ()
-    """Only these settings, such as `sz-disadvantage`."""
+    """Restrict the figure to these settings, such as `sz-disadvantage`."""
     jobs: int = 1
     """Runs to train at the same time."""
     out: Path = Path("results")
-    """Folder for the runs (OUT/runs, which figures share) and the figures (OUT/FIGURE; OUT/FIGURE-PRESET where that is
-    not fast)."""
-    dry_run: bool = False
-    """Only say what would be run, and how long it would take."""
-    no_train: bool = False
-    """Only play and show the runs that are finished."""
-    no_plots: bool = False
+    """Folder of the results: runs in OUT/runs, which figures share, the figure in OUT/FIGURE (OUT/FIGURE-PRESET unless
+    the preset is fast)."""
+    dry_run: Switch = False
+    """Print what would be run and how long it would take, and stop."""
+    no_train: Switch = False
+    """Use only runs that are finished; train nothing."""
+    no_plots: Switch = False
     """Write tables and data, but no pictures."""
 
     def run(self) -> None:

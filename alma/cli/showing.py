@@ -1,9 +1,10 @@
 """What several commands show: progress, tables, pictures."""
 
+import os
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -16,9 +17,18 @@ from alma.viewer.picture import draw_frames
 from alma.viewer.record import record
 from alma.viewer.story import Cast, Side
 
-console = Console()
 
-notes = Console(stderr=True)
+def make_console(stderr: bool = False) -> Console:
+    """A console that breaks lines on a terminal only: what is written to files and other programs has whole lines."""
+    made = Console(stderr=stderr)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = 10_000
+    return made
+
+
+console = make_console()
+
+notes = make_console(stderr=True)
 """Progress and remarks go here, so that standard output stays clean for results."""
 
 
@@ -31,7 +41,7 @@ def play_with_progress(task: Task, team: Team, params: Params, episodes: int, se
         TimeElapsedColumn(),
         console=notes,
         transient=True,
-        disable=episodes == 1,
+        disable=episodes == 1 or not notes.is_terminal,
     ) as progress:
         bar = progress.add_task("", total=episodes, solved="compiling")
 
@@ -41,7 +51,8 @@ def play_with_progress(task: Task, team: Team, params: Params, episodes: int, se
         return play_episodes(task, team, params, episodes, seed, on_progress=update)
 
 
-def summary_table(summary: dict[str, Any]) -> Table:
+def summary_table(summary: dict[str, Any]) -> Group:
+    """Success rates by team size, and other means over all episodes below."""
     table = Table()
     for column in ("team size", "episodes", "solved", "95 % interval"):
         table.add_column(column, justify="right")
@@ -49,12 +60,12 @@ def summary_table(summary: dict[str, Any]) -> Table:
     for name, row in rows.items():
         low, high = row["interval"]
         table.add_row(name, str(row["episodes"]), f"{row['success_rate']:.1%}", f"{low:.1%} - {high:.1%}")
-    table.caption = (
+    means = (
         f"mean return {summary['mean_return']:.2f}, mean length {summary['mean_length']:.1f}, "
         f"switches per agent and step {summary['switches_per_step']:.3f}, "
         f"unattended subtasks {summary['unattended_subtasks']:.2f}"
     )
-    return table
+    return Group(table, means)
 
 
 def check_drawing(task: Task) -> None:

@@ -1,78 +1,91 @@
 """`alma train`: a run, or several, each in a folder of its own."""
 
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-from alma.cli.arguments import parse_seeds, parse_setting
+from alma.cli.arguments import Switch, parse_seeds, parse_setting
+from alma.cli.parsing import FLAT, Hidden, parse, read
 from alma.cli.showing import console, notes, summary_table
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
-from alma.runs.loop import Run, extend
+from alma.runs.loop import Run
 from alma.runs.progress import make_display
 from alma.runs.sinks import require_wandb
-from alma.task.registry import task_names
 from alma.training.options import TrainingOptions
-from alma.training.presets import FAST, PRESETS, PresetName, preset, with_actors
+from alma.training.presets import FAST, PresetName, preset, with_actors
 
-KEPT = replace(FAST, steps=1)
-"""Where flags start from with --resume: no run is meant to have one step, so that any number given is noticed."""
+OF_BOTH = ("networks", "optimiser", "clip", "popart", "final_rate", "target_rate", "target_episodes", "reward_scale")
+
+ADVANCED = (
+    *(f"{level}.{name}" for level in ("actors", "allocator") for name in OF_BOTH),
+    *(f"actors.{name}" for name in ("window", "ends", "next_allocation", "imagination", "advice")),
+    *(f"allocator.{name}" for name in ("updates", "entropy_proposals", "max_age")),
+    *(f"collection.{name}" for name in ("decisions", "episodes_per_update")),
+    *(f"exploration.{name}" for name in ("persistence", "proposal", "subtask")),
+    "report",
+)
+"""Options for the paper's preset, ablations and fine tuning: `alma train --help` is about the others."""
 
 
 @dataclass(frozen=True)
 class Train:
     """Train a method on a task, into a folder of its own."""
 
-    task: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[TASK]")] = None
-    """Name of the task; `alma tasks` lists them. Not needed with --resume."""
+    task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
+    """Name of the task (`alma tasks` lists them), or your own as module:Class."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
-    """An option of the task; may be repeated: --set agents=3 --set max_steps=100"""
+    """Option of the task, such as --set agents=3; may be repeated. `alma tasks` lists them."""
     method: str = "alma"
-    """What to train; `alma methods` lists them."""
+    """Method to train (`alma methods` lists them), or your own as module:NAME."""
     actors: Literal["aqmix", "refil"] | None = None
-    """How actors learn: by attention QMIX, or with imagined groups besides. The paper's choice if not given."""
+    """How actors learn: by attention QMIX (aqmix), or with REFIL's imagined groups as well (refil). If not given, as
+    the preset has it for the task."""
     preset: PresetName = "fast"
-    """Where the options below start from: ours for few cores, for minutes or for longer; the paper's; one for a first
-    look."""
-    seed: int = 0
-    """Where randomness starts."""
+    """Preset that all options below start from: fast (minutes on few cores), long (half an hour), faithful (the paper's
+    networks and losses, otherwise as fast), paper (everything as in the paper; days), tiny (a first look)."""
+    seed: int | None = None
+    """Random seed of the run; 0 if not given."""
     seeds: str | None = None
-    """Several seeds, one run after the other: `0..4`, or `1,5,7`. Each gets its own folder."""
+    """Several seeds, one run after the other, each in a folder of its own: `0..4`, or `1,5,7`."""
     out: Path | None = None
-    """The run's folder; runs/TASK-METHOD-PRESET-SEED if not given (ACTORS follow METHOD where those are given). With
-    several seeds, `-SEED` is added."""
-    resume: Path | None = None
-    """Go on with the run of this folder; --steps may be given besides, to train for longer."""
+    """Folder of the run. If not given: runs/TASK-METHOD-PRESET-SEED, with --actors after METHOD. With --seeds, -SEED is
+    appended."""
     force: bool = False
-    """Delete what an earlier run left in the folder."""
+    """Delete an earlier run in the folder."""
     quiet: bool = False
-    """Lines instead of a live display."""
+    """Print lines instead of a live display."""
     wandb: bool = False
-    """Log to Weights & Biases too (an extra)."""
-    options: Annotated[TrainingOptions, tyro.conf.arg(name="")] = FAST
+    """Log to Weights & Biases too (needs the package wandb)."""
+    help_all: Switch = False
+    """Show all options, also those for the paper's preset, ablations and fine tuning."""
+    options: Annotated[TrainingOptions, FLAT] = FAST
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and self.seeds is not None:
+            raise ValueError("give either --seed or --seeds, not both")
+        self.configs()  # complains about seeds and settings that make no sense
 
     def run(self) -> None:
         if self.wandb:
             require_wandb()  # before anything is written
-        if self.resume:
-            self._resume(self.resume)
-            return
-        if self.task is None:
-            raise ValueError("name a task, for example: alma train save-the-city (or --resume FOLDER)")
-        settings = dict(parse_setting(setting) for setting in self.set)
-        seeds = [self.seed] if self.seeds is None else parse_seeds(self.seeds)
-        options = with_actors(self.options, self.actors)
-        configs = [RunConfig(self.task, settings, self.method, self.preset, seed, options) for seed in seeds]
-        folders = [RunFolder(self._folder(config, several=len(seeds) > 1)) for config in configs]
+        configs = self.configs()
+        folders = [RunFolder(self._folder(config, several=len(configs) > 1)) for config in configs]
         configs[0].make_trainer()  # complains before anything is written
         for folder in folders:
             folder.check_free(self.force)
         for folder, config in zip(folders, configs, strict=True):
             folder.create(config, self.force)
-            self._train(folder, config)
+            train_in(folder, config, self.quiet, self.wandb)
+
+    def configs(self) -> list[RunConfig]:
+        """What to train, one run after the other."""
+        settings = dict(parse_setting(setting) for setting in self.set)
+        seeds = [self.seed or 0] if self.seeds is None else parse_seeds(self.seeds)
+        options = with_actors(self.options, self.actors)
+        return [RunConfig(self.task, settings, self.method, self.preset, seed, options) for seed in seeds]
 
     def _folder(self, config: RunConfig, several: bool) -> Path:
         if self.out is None:
@@ -81,52 +94,43 @@ class Train:
             return Path("runs") / name.replace(":", "-")
         return self.out.with_name(f"{self.out.name}-{config.seed}") if several else self.out
 
-    def _resume(self, path: Path) -> None:
-        if self.task is not None:
-            raise ValueError(RESUMED)
-        folder = RunFolder(path)
-        config = folder.read_config()
-        if self.options.steps != KEPT.steps:
-            config = extend(folder, config, self.options.steps, notes.print)
-        self._train(folder, config)
 
-    def _train(self, folder: RunFolder, config: RunConfig) -> None:
-        notes.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
-        with make_display(notes, self.quiet) as display:
-            result = Run(folder, config, display, self.wandb).train()
-        console.print(summary_table(result["evaluation"]))
-        minutes = result["training_minutes"]
-        console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
+def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool) -> None:
+    """Train, from the start or from where the folder is, and say what came of it."""
+    notes.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
+    if note := whole_chunks(config.options):
+        notes.print(note)
+    with make_display(notes, quiet) as display:
+        result = Run(folder, config, display, wandb).train()
+    console.print(summary_table(result["evaluation"]))
+    minutes = result["training_minutes"]
+    console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
 
 
-RESUMED = (
-    "a resumed run keeps its configuration: give only --steps with --resume, to go on for longer "
-    "(and --quiet or --wandb)"
-)
-
-WITH_RESUME = {"--resume", "--steps", "--quiet", "--no-quiet", "--wandb", "--no-wandb", "--help"}
-"""All that may be given."""
-
-SWITCHES = ("--force", "--quiet", "--wandb")
-"""Flags without a value: what follows them may be the task."""
+def whole_chunks(options: TrainingOptions) -> str:
+    """How many steps there will be, where that is not what was asked for; empty where it is."""
+    chunk = options.updates_per_chunk * options.collection.steps_per_update
+    steps = -(-options.steps // chunk) * chunk
+    return f"trains {steps:,} steps: whole chunks of {chunk:,}" if steps != options.steps else ""
 
 
-def check_resumed(arguments: list[str]) -> None:
-    """Complain about flags that a resumed run cannot follow, also where they say what a preset has anyway."""
-    flags = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
-    if arguments[:1] == ["train"] and "--resume" in flags and not flags <= WITH_RESUME:
-        raise ValueError(RESUMED)
+HELP = ("-h", "--help")
+
+HIDDEN: Hidden = frozenset(f"options.{name}" for name in ADVANCED)
 
 
-def preset_of(arguments: list[str]) -> TrainingOptions:
-    """The preset that is asked for, so that the other flags start from it and --help shows its values."""
-    task, chosen = "", "fast"
-    for before, argument in pairwise(["", *arguments, ""]):
-        name, _, value = argument.partition("=")
-        if name == "--resume":
-            return KEPT
-        if before == "--preset" or (name == "--preset" and value):
-            chosen = value or argument
-        elif argument in task_names() and (not before.startswith("--") or "=" in before or before in SWITCHES):
-            task = argument
-    return preset(chosen if chosen in PRESETS else "fast", task)
+def read_train(arguments: list[str]) -> Train:
+    """The command that the arguments of `alma train` ask for.
+
+    They are parsed twice: to learn the task and the preset, and again with flags that start from the options which that
+    preset has for that task.
+    """
+    without_help = [argument for argument in arguments if argument not in HELP]
+    asks_for_help = without_help != arguments
+    asked, unknown = parse(Train, without_help, "alma train")
+    if asked.task is None and not (unknown or asks_for_help or asked.help_all):
+        raise ValueError("name a task, for example: alma train save-the-city (see alma train --help)")
+    defaults = {"options": preset(asked.preset, asked.task or "")}
+    if asked.help_all:
+        return read(Train, [*arguments, "--help"], "alma train", defaults)
+    return read(Train, arguments, "alma train", defaults, HIDDEN if asks_for_help else frozenset())

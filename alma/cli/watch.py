@@ -8,7 +8,6 @@ from alma.cli.arguments import LearnedChoice, allocator_or_run
 from alma.cli.showing import check_drawing, notes
 from alma.play.episodes import check_episodes
 from alma.play.team import Params, Team
-from alma.runs.config import check_seed
 from alma.runs.policy import Policy, check_fits, load
 from alma.task.task import Task
 from alma.viewer.animation import ENDINGS, check_out, write_animation
@@ -20,21 +19,20 @@ from alma.viewer.story import Cast, Side, tell
 
 @dataclass(frozen=True)
 class Watch(LearnedChoice):
-    """Write a page that replays greedy episodes with everything that led to it, and open it."""
+    """Write a page that replays greedy episodes, with the values behind every decision, and open it."""
 
     episodes: int = 3
-    """How many episodes to show: the first ones that `alma evaluate` plays with this seed. Pictures show the first."""
+    """Number of episodes to show, the first ones that `alma evaluate` plays with the same seed. Pictures show one."""
     against: str | None = None
-    """Show another run (its folder or weights) beside it, on the same initial states; or the same actors under
-    another allocator: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search`."""
+    """Show this beside it, on the same initial states: another run (its folder or weights), or the same actors under
+    another allocator (`heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1`, `search`)."""
     out: Path = Path("replay.html")
-    """The page (.html), or pictures of the first episode: .gif, .mp4, or .png for numbered frames. A file that
-    exists is replaced."""
+    """File to write; one that exists is replaced. A page (.html), or pictures of the first episode: .gif, .mp4, or .png
+    for numbered frames."""
     open: bool = True
     """Open the page in the browser."""
 
     def run(self) -> None:
-        check_seed(self.seed)
         check_episodes(self.episodes)
         check_out(self.out, (PAGE, *ENDINGS))
         policy = load(self.policy)

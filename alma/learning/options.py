@@ -24,27 +24,29 @@ def _require_positive(options: object, *names: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class LearningOptions:
-    """What both levels have in common."""
+    """Options of learning that actors and allocators share."""
 
     gamma: float
-    """Discount of what comes later."""
+    """Discount factor."""
     batch: int
+    """Samples per gradient update."""
     learning_rate: float = 1e-3
-    """At the beginning."""
+    """Initial learning rate."""
     final_rate: float = 0.1
-    """The share of the learning rate that is left at the end of the run; it falls in a straight line."""
+    """Learning rate at the end of training, as a fraction of the initial one; it falls linearly."""
     optimiser: Literal["adam", "rmsprop"] = "adam"
-    """The rule that turns gradients into steps."""
+    """Optimiser of all networks."""
     clip: float = 10.0
-    """The norm of gradients is cut to this."""
+    """Largest global norm of gradients; larger gradients are scaled down to it."""
     target_rate: float = 0.02
-    """How far the target network moves when it follows: 1 copies."""
+    """How far the target network moves towards the live network when it is updated; 1 copies it."""
     target_episodes: int = 0
-    """Episodes between moves of the target network; 0: it moves after every update."""
+    """Finished episodes between updates of the target network; 0 updates it after every gradient update."""
     reward_scale: float = 1.0
-    """Rewards are multiplied by this: what actions differ by should be no less than what networks begin with."""
+    """Factor on rewards in learning: values of different actions should differ by no less than outputs of untrained
+    networks do."""
     popart: bool = False
-    """Normalise values by running statistics of the targets."""
+    """Normalise value targets by their running mean and standard deviation (Pop-Art)."""
 
     def __post_init__(self) -> None:
         _require(0 <= self.gamma <= 1, f"gamma must lie between 0 and 1, not {self.gamma}")

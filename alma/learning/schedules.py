@@ -11,9 +11,9 @@ class Linear:
     """A linear schedule from `start` to `end`, constant afterwards."""
 
     start: float
-    """The value at step 0."""
+    """Value at the first step."""
     end: float
-    """The value from step `over` on."""
+    """Value at the end of the schedule, and ever after."""
     over: int
     """Environment steps from `start` to `end`."""
 

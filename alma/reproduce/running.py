@@ -214,7 +214,7 @@ def launch(run: PlannedRun, cores: frozenset[int]) -> Worker:
     """Start or resume a run in a process of a new session, so that Ctrl-C does not reach it directly."""
     if run.state == "new":
         run.folder.create(run.config)
-    command = [sys.executable, "-m", "alma", "train", "--resume", str(run.folder.path), "--quiet"]
+    command = [sys.executable, "-m", "alma", "resume", str(run.folder.path), "--quiet"]
     with _log(run).open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
     if cores:

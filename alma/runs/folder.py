@@ -77,7 +77,7 @@ class RunFolder:
             return
         if not force:
             raise ValueError(
-                f"{self.path} exists already: go on with --resume {self.path}, start over with --force, "
+                f"{self.path} exists already: go on with: alma resume {self.path}, start over with --force, "
                 "or choose another folder with --out"
             )
         if not self.is_run():
@@ -134,7 +134,7 @@ class RunFolder:
     def way_on(self) -> str:
         """How a finished run can be continued, for error messages."""
         if self.saved():
-            return "give more --steps to go on"
+            return f"train for longer with: alma resume {self.path} --steps N"
         return "it has no checkpoint to go on from, as published runs have none; train it anew with --out"
 
     def check_resumable(self) -> None:

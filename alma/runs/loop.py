@@ -139,7 +139,7 @@ class Run:
                 self._save(state)
                 saved_at = time.monotonic()
             if stop and not last:
-                raise Interrupted(f"stopped at step {step:,}; go on with: alma train --resume {self.folder.path}")
+                raise Interrupted(f"stopped at step {step:,}; go on with: alma resume {self.folder.path}")
         return state
 
     def _save(self, state: TrainState) -> None:

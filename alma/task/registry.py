@@ -45,9 +45,14 @@ def task_names() -> list[str]:
     return sorted(_tasks)
 
 
+def option_type(name: str) -> type:
+    """The dataclass of the options a task takes."""
+    return _entry(name).options
+
+
 def option_fields(name: str) -> tuple[dataclasses.Field, ...]:
-    """The fields of a task's options."""
-    return dataclasses.fields(_entry(name).options)
+    """The options a task takes."""
+    return dataclasses.fields(option_type(name))
 
 
 def make(name: str, **options: Any) -> Task:

@@ -12,20 +12,20 @@ from alma.learning.schedules import Linear
 
 @dataclass(frozen=True)
 class CollectionOptions:
-    """Playing, and what is remembered of it."""
+    """Collection of experience, and replay."""
 
     environments: int = 128
-    """Environments that run side by side."""
+    """Environments that run in parallel."""
     buffer: int = 524_288
-    """Environment steps kept in replay."""
+    """Size of the actors' replay buffer, in environment steps."""
     decisions: int = 131_072
-    """Decisions kept in replay."""
+    """Size of the allocator's replay buffer, in decisions."""
     warmup: int = 10_240
     """Environment steps before the first update."""
     steps_per_update: int = 256
-    """Environment steps between updates."""
+    """Environment steps between updates, counted over all environments."""
     episodes_per_update: int = 0
-    """If not 0: an update is only made after so many finished episodes."""
+    """Finished episodes that each update waits for; 0: updates do not wait for episodes."""
 
     def __post_init__(self) -> None:
         _require_at_least(1, self, "environments")
@@ -43,17 +43,17 @@ class CollectionOptions:
 
 @dataclass(frozen=True)
 class ExplorationOptions:
-    """How often choices are made at random; each falls linearly with environment steps."""
+    """Exploration: probabilities of random choices, each of which changes linearly with environment steps."""
 
     action: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 250_000))
-    """eps: the share of random actions."""
+    """Fraction of actions that are random (epsilon)."""
     persistence: float = 0.8
-    """The chance that an agent that acts at random repeats itself at the next step, if it can. Going somewhere, or
-    putting out a fire together, takes several steps in a row."""
+    """Probability that a random action is repeated in the next step if it can be, since going somewhere takes several
+    steps."""
     proposal: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 400_000))
-    """eps_p: the first proposal instead of the best."""
+    """Probability of taking the first sampled allocation instead of the best (epsilon_p)."""
     subtask: Linear = field(default_factory=lambda: Linear(1.0, 0.0, 250_000))
-    """eps_r: a random subtask, agent by agent."""
+    """Probability that an agent is given a random subtask at a decision (epsilon_r)."""
 
     def __post_init__(self) -> None:
         for name in ("action", "proposal", "subtask"):
@@ -67,20 +67,20 @@ class ExplorationOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What is told of a run while it goes on. None of it changes what is learned."""
+    """Logs, evaluations and checkpoints. None of it changes what is learned."""
 
     chunk: int = 5_120
-    """Environment steps between two looks at the run, in one compiled call."""
+    """Environment steps per compiled call; a run can log, evaluate and stop after each."""
     log_every: int = 25_600
-    """Environment steps between lines of metrics."""
+    """Environment steps between entries of metrics."""
     evaluate_every: int = 204_800
     """Environment steps between evaluations; there is always one at the end."""
     episodes: int = 256
-    """Greedy episodes of an evaluation."""
+    """Greedy episodes per evaluation."""
     final_episodes: int = 1024
     """Greedy episodes of the last evaluation."""
     checkpoint_minutes: float = 5.0
-    """Time between checkpoints."""
+    """Minutes between checkpoints."""
 
     def __post_init__(self) -> None:
         _require_at_least(1, self, "chunk", "log_every", "evaluate_every", "episodes", "final_episodes")
@@ -94,8 +94,8 @@ class TrainingOptions:
     steps: int = 3_000_000
     """Environment steps to train for."""
     play: Literal["live", "target", "average"] = "target"
-    """Which networks are evaluated and saved: the live ones; the target networks, which are averages of them over a few
-    updates; or their average over the last tenth of the run so far, which is worth having in long runs."""
+    """Parameters to evaluate and save: the live ones, those of the target networks, or an average of the live ones over
+    the last tenth of the run so far (for long runs)."""
     actors: ActorOptions = field(default_factory=ActorOptions)
     allocator: AllocatorOptions = field(default_factory=AllocatorOptions)
     collection: CollectionOptions = field(default_factory=CollectionOptions)

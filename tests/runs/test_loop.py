@@ -118,7 +118,7 @@ def test_a_run_leaves_what_it_should(whole):
 def test_a_stopped_run_goes_on_bit_for_bit(whole, tmp_path, number):
     run = begin(tmp_path / "cut", stop_at=3 * CHUNK, signal=number)
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with pytest.raises(Interrupted, match=r"stopped at step 1,920; go on with: alma train --resume .*cut"):
+    with pytest.raises(Interrupted, match=r"stopped at step 1,920; go on with: alma resume .*cut"):
         run.train()
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     assert not run.folder.result.exists()
@@ -217,7 +217,7 @@ def test_weights_are_never_older_than_the_checkpoint(tmp_path, monkeypatch):
 def test_a_finished_run_can_be_made_longer(whole, tmp_path):
     shutil.copytree(whole.folder.path, tmp_path / "longer")
     folder = RunFolder(tmp_path / "longer")
-    with pytest.raises(ValueError, match="is finished: give more --steps"):
+    with pytest.raises(ValueError, match="is finished: train for longer with: alma resume"):
         go_on(folder.path).train()
     with pytest.raises(ValueError, match="can only raise"):
         extend(folder, folder.read_config(), CHUNK, print)
@@ -268,7 +268,7 @@ def test_folders_are_not_overwritten(tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.create(CONFIG)
     (folder.path / "metrics.jsonl").write_text("precious")
-    with pytest.raises(ValueError, match="exists already: go on with --resume"):
+    with pytest.raises(ValueError, match="exists already: go on with: alma resume"):
         folder.create(CONFIG)
     assert (folder.path / "metrics.jsonl").read_text() == "precious"
     (folder.path / "notes.md").write_text("seen at step 500")

@@ -52,52 +52,53 @@ class Rules:
     """The rules of a game of SaveTheCity. Options with one number per type follow the order of the type's enum."""
 
     agents: int | tuple[int, int] = (2, 5)
-    """Team size: a number, or a pair (smallest, largest). There is one building more than agents."""
+    """Team size: a number, or a range 2..5. There is one building more than agents."""
     grid_size: int = 16
     """Cells along one side of the map; even."""
     max_steps: int = 150
-    """The time limit; reaching it truncates the episode."""
+    """Time limit in steps; reaching it truncates the episode."""
 
     low_health: tuple[float, float] = (0.25, 0.4)
-    """The initial health of a building is drawn from this range or, with equal probability, from `high_health`."""
+    """A building starts with a health from this range or, with equal chance, from that of `high_health`."""
     high_health: tuple[float, float] = (0.6, 0.75)
+    """The other range of initial health."""
     start_on_fire: float = 0.4
-    """Probability that a building burns at the start."""
+    """Probability that a building is on fire at the start."""
     burn_rate: tuple[float, float] = (1.0, 0.5)
-    """Factors of the damage of fires, for fast and slow buildings."""
+    """How fast fire damages a fast-burning and a slow-burning building."""
     fast_interval: tuple[int, int] = (60, 80)
-    """Range (shortest, longest) of the steps between two fires of a fast building."""
+    """A fast-burning building catches fire once in this many steps (smallest, largest)."""
     slow_interval: tuple[int, int] = (10, 30)
-    """Range (shortest, longest) of the steps between two fires of a slow building."""
+    """A slow-burning building catches fire once in this many steps (smallest, largest)."""
 
     fire_growth: float = 1.1
-    """A fire that nobody fights grows by this factor per step, up to strength 1."""
+    """Factor by which a fire that nobody fights grows in a step, up to strength 1."""
     fire_damage: float = 0.035
-    """Health that a fire of strength 1 destroys per step, at burn rate 1."""
+    """Health that a fire of strength 1 takes from a building in a step, at burn rate 1."""
     fight_power: float = 0.25
-    """How much an agent of speed 1 reduces the strength of a fire per step."""
+    """Strength that an agent of fighting speed 1 takes from a fire in a step."""
     fight_speed: tuple[float, float, float] = (1.0, 0.05, 0.0)
-    """Speed of each agent type at fighting fires."""
+    """Fighting speed of firefighters, builders and generalists."""
     build_power: float = 0.125
-    """Health that an agent of speed 1 adds to a building per step."""
+    """Health that an agent of building speed 1 gives to a building in a step."""
     build_speed: tuple[float, float, float] = (0.05, 1.0, 0.0)
-    """Speed of each agent type at building."""
+    """Building speed of firefighters, builders and generalists."""
     help_speed: float = 0.45
     """Speed that generalists add, once per building, when working with a builder that fights or a firefighter that
     builds."""
 
     health_reward: float = 10.0
-    """Reward per unit of health that a building gains."""
+    """Reward per change of a building's health by 1."""
     extinguish_reward: float = 0.5
-    """Reward for an extinguished fire."""
+    """Reward for putting out a fire."""
     burn_down_reward: float = -20.0
     """Reward for a building that burns down."""
     complete_reward: float = 1.0
-    """Global reward for a completed building."""
+    """Reward for a completed building, in the global reward."""
     complete_subtask_reward: float = 20.0
-    """Subtask reward for a completed building."""
+    """Reward for a completed building, in the building's own reward."""
     solve_reward: float = 20.0
-    """Global reward when all buildings are complete."""
+    """Reward for a city with every building complete, in the global reward."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

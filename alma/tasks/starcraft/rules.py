@@ -33,45 +33,49 @@ class Rules:
     """Unit pool: `sz` (Stalkers and Zealots), `mmm` (Marines, Marauders and Medivacs), or types joined by `+`, as in
     `marine+zergling`."""
     balance: Literal["symmetric", "disadvantage"] = "symmetric"
-    """Whether the enemy has the same units, or one more."""
+    """Whether the enemy has the same units (symmetric), or one more (disadvantage)."""
     spread: float | tuple[float, float] = 1.0
-    """1: armies come from all sides; 0: all from the same one. A pair: drawn from this range, for each army."""
+    """1: armies come from all sides; 0: all from one. A range is drawn from, for every army."""
     one_spread: float | None = None
-    """The spread of the last army, if it differs from that of the others. Angles are measured from the first army,
+    """Spread of the last army alone, if it is not to be that of the others. Places are counted from the first army,
     whose own spread has no effect."""
     fighters: int | tuple[int, int] | None = None
-    """Number of our units with a weapon, or a pair (fewest, most). By default 3 to 8 (`mmm`: 3 to 6)."""
+    """Number of our units with a weapon: a number, or a range. If not given, 3 to 8 (`mmm`: 3 to 6)."""
     medivacs: int | tuple[int, int] = (0, 2)
-    """Number of our Medivacs, or a pair (fewest, most); only for pools with Medivacs."""
+    """Number of our Medivacs, where the pool has them: a number, or a range."""
     team_seed: int = 0
-    """Random seed of which additional unit the enemy has against each team, at a disadvantage."""
+    """Random seed that decides, for each team, which unit the enemy has more at a disadvantage."""
 
     map_size: float = 32.0
+    """Length of each side of the map."""
     base_radius: float = 2.0
+    """Radius of the base; an enemy within it that can fight is a defeat."""
     army_distance: float = 14.0
-    """Distance from the base to the starting points of armies."""
+    """Distance from the base to where armies start."""
     max_armies: int = 3
+    """Largest number of armies, each of which is a subtask."""
     max_army_size: int = 4
+    """Largest number of enemies in an army."""
     first_attack: int = 20
-    """Every army begins its first attack within this many steps; one begins at once."""
+    """Armies first attack within this many steps; one of them at once."""
     dwell: int | tuple[int, int] = (11, 20)
-    """Steps for which an army attacks or retreats before it switches: a number, or a pair (fewest, most)."""
+    """Steps that an army attacks or retreats for: a number, or a range."""
     order_distance: float = 2.0
-    """Distance to the destination of a move action."""
+    """Distance that a move is ordered over."""
     order_range: float = 6.0
-    """Attacks and heals can be ordered on units within this distance, centre to centre."""
+    """Distance up to which units can be ordered to attack or heal another, from centre to centre."""
     sight: float = 28.0
-    """Distance within which agents see other units."""
+    """Distance up to which agents see entities."""
     max_steps: int = 150
-    """The time limit; reaching it is a defeat."""
+    """Time limit in steps; reaching it is a defeat."""
 
     kill_reward: float = 10.0
-    """Reward for each enemy killed."""
+    """Reward for a killed enemy, in addition to the damage."""
     win_reward: float = 200.0
-    """Reward for victory, and subtask reward for a beaten army."""
+    """Reward for victory, and for a beaten army in its own reward."""
     heal_bonus: float = 4.0
-    """At a disadvantage, beating an army heals the units that are nearer to its starting point than to any other's, by
-    `heal_bonus * (enemies - agents) / (agents * (armies - 1))` of their full health and shields."""
+    """At a disadvantage, what a beaten army heals those who were nearest to its start, as a multiple of the share that
+    the enemy has more."""
 
     def __post_init__(self) -> None:
         for name in ("spread", "fighters", "medivacs", "dwell"):

@@ -1,0 +1,31 @@
+"""What the source says about the fields of a dataclass, for help texts."""
+
+import ast
+import dataclasses
+import functools
+import inspect
+import itertools
+import sys
+
+
+@functools.cache
+def field_docs(kind: type) -> dict[str, str]:
+    """The docstring under each field of a dataclass, on one line; none where there is no source to read."""
+    docs: dict[str, str] = {}
+    for parent in filter(dataclasses.is_dataclass, reversed(kind.__mro__)):
+        definition = _definitions(parent.__module__).get(parent.__name__)
+        for field, below in itertools.pairwise([] if definition is None else definition.body):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    docs[name] = " ".join(text.split())
+    return docs
+
+
+@functools.cache
+def _definitions(module: str) -> dict[str, ast.ClassDef]:
+    """The source of each class of a module."""
+    try:
+        body = ast.parse(inspect.getsource(sys.modules[module])).body
+    except (OSError, TypeError):
+        return {}
+    return {definition.name: definition for definition in body if isinstance(definition, ast.ClassDef)}
