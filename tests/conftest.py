@@ -12,6 +12,10 @@ from jaxtyping import install_import_hook
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 install_import_hook("alma", "helpers.shapes.check")
 
+from alma.runs import runtime  # noqa: E402
+
+runtime.configure()  # compiled programs are kept from one run of the tests to the next
+
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():

@@ -10,10 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-try:
-    import fcntl
-except ImportError:  # there is none on Windows
-    fcntl = None  # type: ignore[assignment]
 from alma.learning.learner import Metrics
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise

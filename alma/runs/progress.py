@@ -12,11 +12,6 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-try:
-    import fcntl
-except ImportError:  # there is none on Windows
-    fcntl = None  # type: ignore[assignment]
-
 
 @dataclass(frozen=True)
 class Progress:

@@ -6,11 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # there is none on Windows
-    fcntl = None  # type: ignore[assignment]
-
 
 class Interrupted(Exception):  # noqa: N818
     """The run was asked to stop; everything is saved."""

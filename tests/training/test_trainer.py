@@ -202,7 +202,7 @@ def test_decisions_of_an_episode_worked_out_by_hand(times_out):
         allocator=replace(TINY.allocator, period=3),
         collection=replace(TINY.collection, environments=2, steps_per_update=2),
     )
-    trainer = Trainer(Clockwork(times_out), options, "random")
+    trainer = Trainer(Clockwork(times_out), options)
     begun = trainer.init(jax.random.key(0))
     after, _ = jax.jit(partial(jax.lax.scan, lambda state, _: trainer.step(state), length=16))(begun)
     decisions = [(0, 3, 1 + 2 + 3, False), (3, 4, 4, False), (4, 7, 5 + 6 + 7, False), (7, 0, 8, True)]
