@@ -1,7 +1,8 @@
 """The Python API: train, resume, evaluate and watch, as on the command line."""
 
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,19 @@ from alma.viewer.record import record
 from alma.viewer.story import Cast, Side, tell
 
 OnProgress = Callable[[Progress], None]
-"""Called about once a second while a run trains."""
+"""Called after every chunk of training (`report.chunk` environment steps)."""
+
+logger = logging.getLogger("alma")
 
 
 @dataclass(frozen=True)
-class Callbacks:
-    """A display that passes progress to a callback and collects messages."""
+class CallbackDisplay:
+    """A display that passes progress to a callback and messages to the logger `alma`."""
 
     on_progress: OnProgress | None = None
-    said: list[str] = field(default_factory=list)
 
     def say(self, text: str) -> None:
-        self.said.append(text)
+        logger.info(text)
 
     def show(self, progress: Progress) -> None:
         if self.on_progress:
@@ -55,8 +57,8 @@ def train(
     """Train a method on a task, with the run folder `out`, and return the trained policy.
 
     `task` is a registered name or `module:Class`, `task_options` are its options. `options` are hyperparameters that
-    differ from the preset, by their path: `{"actors.n_step": 3, "steps": 100_000}`. `on_progress` is called about once
-    a second. `force` deletes an earlier run in the folder. `alma.resume` continues an interrupted run.
+    differ from the preset, by their path: `{"actors.n_step": 3, "steps": 100_000}`. `on_progress` is called after
+    every chunk of training. `force` deletes an earlier run in the folder. `alma.resume` continues an interrupted run.
     """
     runtime.configure()
     chosen = with_overrides(find_preset(preset, task), options or {})
@@ -73,15 +75,15 @@ def resume(run: str | Path, *, steps: int | None = None, on_progress: OnProgress
     Returns the trained policy.
     """
     runtime.configure()
-    folder, said = RunFolder(Path(run)), Callbacks()
+    folder = RunFolder(Path(run))
     config = folder.read_config()
     if steps is not None:
-        config = extend(folder, config, steps, said.say)
+        config = extend(folder, config, steps, logger.warning)
     return _train(folder, config, on_progress)
 
 
 def _train(folder: RunFolder, config: RunConfig, on_progress: OnProgress | None) -> Policy:
-    Run(folder, config, Callbacks(on_progress)).train()
+    Run(folder, config, CallbackDisplay(on_progress)).train()
     return load(folder.path)
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.allocators.allocator import Exploration
 from alma.allocators.aql import CandidateCounts, allocator_batch, aql_loss, choose, draw_candidates
-from alma.allocators.networks import AllocatorNetworks, PairAllocator, PointerAllocator
+from alma.allocators.networks import AllocatorNetworks, PairNetworks, PointerNetworks
 from alma.allocators.options import AllocatorOptions
 from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
@@ -43,8 +43,8 @@ class LearnedAllocator:
         head = make_head(self.options.popart)
         features = self.spec.features_seen(options.places)
         if options.kind == "pointer":
-            return PointerAllocator(head, options.width, options.heads, features, options.relations)
-        return PairAllocator(head, options.width, options.choice_width, self.spec.things_per_subtask, features)
+            return PointerNetworks(head, options.width, options.heads, features, options.relations)
+        return PairNetworks(head, options.width, options.choice_width, self.spec.things_per_subtask, features)
 
     @property
     def candidates(self) -> CandidateCounts:

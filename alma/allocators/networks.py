@@ -68,7 +68,7 @@ class PairState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PairAllocator(AllocatorNetworks):
+class PairNetworks(AllocatorNetworks):
     """Our networks: an encoder of (agent, subtask) pairs, trained by the critic's loss and shared with the proposal."""
 
     width: int
@@ -124,7 +124,7 @@ class PointerState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PointerAllocator(AllocatorNetworks):
+class PointerNetworks(AllocatorNetworks):
     """The paper's networks: a pointer network as proposal, and a critic that attends to all entities."""
 
     width: int

@@ -67,7 +67,7 @@ class ExplorationOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Logs, evaluations and checkpoints. None of it changes what is learned."""
+    """Logs, evaluations, checkpoints, and the length of a compiled call; a run is made of whole chunks."""
 
     chunk: int = 5_120
     """Environment steps per compiled call; a run can log, evaluate and stop after each."""

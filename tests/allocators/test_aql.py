@@ -11,12 +11,12 @@ from helpers.views import FEATURES, random_view, without
 
 from alma import NOBODY
 from alma.allocators.aql import CandidateCounts, allocator_batch, aql_loss, chain_up, choose, vary
-from alma.allocators.networks import PairAllocator
+from alma.allocators.networks import PairNetworks
 from alma.allocators.proposal import log_probability
 from alma.learning.replay import Decision
 from alma.nn.popart import Plain
 
-NETWORKS = PairAllocator(Plain(), 32, 16, things=2, features=tuple(range(FEATURES)))
+NETWORKS = PairNetworks(Plain(), 32, 16, things=2, features=tuple(range(FEATURES)))
 EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
 BATCH = 32
 

@@ -10,7 +10,7 @@ import pytest
 from helpers.views import FEATURES, random_view, rename_subtasks, select_entities, without
 
 from alma import NOBODY
-from alma.allocators.networks import PairAllocator, PointerAllocator
+from alma.allocators.networks import PairNetworks, PointerNetworks
 from alma.allocators.proposal import log_probability, propose
 from alma.nn.popart import Plain
 
@@ -20,9 +20,9 @@ EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
 
 
 NETWORKS = {
-    "pairs": PairAllocator(Plain(), 8, 6, things=2, features=tuple(range(FEATURES))),
-    "pointer": PointerAllocator(Plain(), 8, heads=2, features=tuple(range(FEATURES))),
-    "near pointer": PointerAllocator(Plain(), 8, heads=2, features=tuple(range(FEATURES)), use_relations=True),
+    "pairs": PairNetworks(Plain(), 8, 6, things=2, features=tuple(range(FEATURES))),
+    "pointer": PointerNetworks(Plain(), 8, heads=2, features=tuple(range(FEATURES))),
+    "near pointer": PointerNetworks(Plain(), 8, heads=2, features=tuple(range(FEATURES)), use_relations=True),
 }
 
 
