@@ -1,7 +1,7 @@
-"""Multi-agent learning for composite tasks: an allocator gives every agent a subtask, actors work on theirs.
+"""Multi-agent reinforcement learning for composite tasks: an allocator gives every agent a subtask to act on.
 
-The public names are the ones in `__all__`; everything else may change between versions. Importing changes no settings
-of the process: `alma.train` and the command line do (`alma.configure`).
+The public names are those in `__all__`; everything else may change between versions. Importing the package changes no
+settings of the process; `alma.train` and the command line do so by calling `alma.configure`.
 """
 
 import alma.tasks  # noqa: F401  # registers the tasks that come with the package

@@ -1,4 +1,4 @@
-"""Training, evaluating and watching from Python: what the command line does, as functions."""
+"""The Python API: train, resume, evaluate and watch, as on the command line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Callbacks:
-    """A display that tells a function how a run is doing."""
+    """A display that passes progress to a callback and collects messages."""
 
     on_progress: OnProgress | None = None
     said: list[str] = field(default_factory=list)
@@ -52,23 +52,26 @@ def train(
     force: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Policy:
-    """Train a method on a task, into the run folder `out`, and return what it has learned.
+    """Train a method on a task, with the run folder `out`, and return the trained policy.
 
     `task` is a registered name or `module:Class`, `task_options` are its options. `options` are hyperparameters that
     differ from the preset, by their path: `{"actors.n_step": 3, "steps": 100_000}`. `on_progress` is called about once
-    a second. `force` deletes an earlier run in the folder. An interrupted run is continued by `alma.resume`.
+    a second. `force` deletes an earlier run in the folder. `alma.resume` continues an interrupted run.
     """
     runtime.configure()
     chosen = with_overrides(find_preset(preset, task), options or {})
     config = RunConfig(task, dict(task_options or {}), method, preset, seed, chosen)
     folder = RunFolder(Path(out))
-    config.make_trainer()  # complains before anything is written
+    config.make_trainer()  # raises errors before anything is written
     folder.create(config, force)
     return _train(folder, config, on_progress)
 
 
 def resume(run: str | Path, *, steps: int | None = None, on_progress: OnProgress | None = None) -> Policy:
-    """Continue an interrupted run from its last checkpoint, or a finished one up to `steps` environment steps."""
+    """Continue an interrupted run from its last checkpoint, or a finished one up to `steps` environment steps.
+
+    Returns the trained policy.
+    """
     runtime.configure()
     folder, said = RunFolder(Path(run)), Callbacks()
     config = folder.read_config()
@@ -91,11 +94,12 @@ def evaluate(
     allocator: Policy | str | None = None,
     task_options: Mapping[str, Any] | None = None,
 ) -> Results:
-    """Play whole episodes without exploration.
+    """Play whole episodes without exploration and return their results.
 
-    `policy` is what `alma.train` or `alma.load` returns, or what `alma.load` takes. `actors` are those of another
-    policy, `random`, or a script of the task; `allocator` is that of another policy, or `search`, `random`,
-    `heuristic`, `heuristic:NAME` or `fixed:SUBTASKS`. `task_options` are options of the task that differ from training.
+    `policy` is a policy, or anything that `alma.load` accepts. `actors` and `allocator` replace the policy's own:
+    `actors` by those of another policy, `random`, or a scripted policy of the task; `allocator` by that of another
+    policy, `search`, `random`, `heuristic`, `heuristic:NAME` or `fixed:SUBTASKS`. `task_options` are task options that
+    differ from training.
     """
     check_seed(seed)
     policy = _loaded(policy)
@@ -113,7 +117,7 @@ def watch(
     allocator: Policy | str | None = None,
     task_options: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a page that replays the first episodes that `alma.evaluate` plays, with everything that led to decisions.
+    """Write an HTML page that replays the first episodes that `alma.evaluate` plays, with the values behind decisions.
 
     The arguments are those of `alma.evaluate`; `out` must end in .html and is replaced if it exists. Returns its path.
     """
@@ -133,7 +137,7 @@ def _loaded(policy: Policy | str | Path) -> Policy:
 
 
 def task_of(policy: Policy, task_options: Mapping[str, Any] | None = None, name: str | None = None) -> Task:
-    """The task of a policy, or another one that what it has learned fits, with other options."""
+    """The task of a policy, with other options or another name. Raises a ValueError if the policy does not fit it."""
     options = {**policy.config.task_options, **(task_options or {})}
     task = replace(policy.config, task=name or policy.config.task, task_options=options).make_task()
     check_fits(policy.task.spec, task.spec)
@@ -143,7 +147,7 @@ def task_of(policy: Policy, task_options: Mapping[str, Any] | None = None, name:
 def team_of(
     policy: Policy, actors: Policy | str | None, allocator: Policy | str | None, task: Task
 ) -> tuple[Team, Params]:
-    """Who plays, and what they have learned: a policy, with other actors or another allocator where those are given."""
+    """The team and parameters of a policy, with actors and allocator replaced if others are given."""
     if actors is None and allocator is None:
         return policy.team, policy.params
     return transplant(policy, actors, allocator, task)

@@ -1,11 +1,11 @@
-"""What each departure of preset `fast` from the paper buys: cities saved after equal minutes of training.
+"""What each departure of preset `fast` from the paper is worth: success rates after equal minutes of training.
 
-    .venv/bin/python benchmarks/departures.py --minutes 3 --seeds 0 1 --jobs 2
+    .venv/bin/python studies/departures.py --minutes 3 --seeds 0 1 --jobs 2
 
-Every variant is `fast` with one thing as the paper has it. Speeds are measured first, on as many cores as each job will
-have, with nothing else running on the machine; then every run is given as many steps as fit into the minutes, so that
-schedules of learning rates end with it, and from there on it does not matter how fast the machine is. Runs that are
-finished are not repeated, and those that were interrupted go on.
+Every variant is `fast` with one option as in the paper. Training speeds are measured first, on as many cores as each
+job will have, on an otherwise idle machine. Then every run gets as many steps as fit into the minutes, so that learning
+rate schedules end with the run and results no longer depend on the speed of the machine. Finished runs are not
+repeated; interrupted ones are resumed.
 """
 
 import os
@@ -40,18 +40,18 @@ VARIANTS = {name: variant(changes) for name, changes in DEPARTURES.items()}
 
 @dataclass(frozen=True)
 class Departures:
-    """Train variants of preset `fast` for equal minutes, and print what they reach."""
+    """Train variants of preset `fast` for equal minutes, and print their success rates."""
 
     minutes: float = 3.0
-    """Of training, each run."""
+    """Training time of each run."""
     seeds: tuple[int, ...] = (0, 1)
-    """Runs of each variant."""
+    """Seeds of the runs of each variant."""
     jobs: int = 2
-    """Runs at the same time, each with its share of the cores."""
+    """Number of parallel runs, each with its share of the cores."""
     only: tuple[str, ...] = ()
-    """Names of variants; all if not given."""
+    """Names of the variants to train; by default all."""
     out: Path = Path("runs/departures")
-    """Where the runs go."""
+    """The folder of the runs."""
 
     def run(self) -> None:
         unknown = set(self.only) - set(VARIANTS)
@@ -67,7 +67,7 @@ class Departures:
             raise SystemExit("; ".join(failed))
 
     def _speeds(self, names: tuple[str, ...]) -> dict[str, float]:
-        """Minutes for a million steps, measured once, on the cores of one job."""
+        """Minutes per million steps of each variant, measured on the cores of one job and stored in a file."""
         cores, share = os.sched_getaffinity(0), share_out_cores(self.jobs)[0]
         file = self.out / f"minutes_per_million_steps_{len(share)}_cores.json"
         known = read_json(file) if file.exists() else {}
@@ -82,7 +82,7 @@ class Departures:
         return known
 
     def _plan(self, name: str, seed: int, speed: float) -> PlannedRun:
-        """As many steps as fit into the minutes, with ten evaluations."""
+        """The run of a variant, with as many steps as fit into the minutes and ten evaluations."""
         options, steps = VARIANTS[name], round(self.minutes / speed * 1e6)
         report = replace(options.report, evaluate_every=max(options.report.chunk, steps // 10))
         folder = RunFolder(self.out / f"{re.sub(r'[^a-zA-Z0-9.]+', '-', name)}-{seed}")
@@ -92,7 +92,7 @@ class Departures:
 
 
 def table(runs: Mapping[str, list[PlannedRun]], speeds: Mapping[str, float]) -> str:
-    """What the finished ones came to: the success rate of the last evaluation, and the mean of the last three."""
+    """A table of the finished runs: the success rate of the last evaluation, and the mean of the last three."""
     lines = [
         "| `fast`, but | minutes per million steps | steps | solved | each run | last three |",
         "|---|---|---|---|---|---|",

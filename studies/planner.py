@@ -1,12 +1,11 @@
-"""How many cities a team of two can save at the most, whatever it does.
+"""An upper bound of the fraction of cities that a team of two can save.
 
-    .venv/bin/python benchmarks/planner.py
+    .venv/bin/python studies/planner.py
 
-A search through everything two agents could do, in a game that is a little easier than the real one: nothing stands in
-anybody's way, agents are on all sides of a building at once, generalists may turn within a stride, and when fires will
-break out is known. A city that cannot be saved in this game cannot be saved in the real one; one that can may still be
-lost, for want of foresight or of room. Cities in which a generalist can hold fires for long may be too many to follow:
-of those nothing is known.
+A search over everything two agents could do, in a relaxation of the real game: agents do not block each other, are on
+all sides of a building at once, generalists may turn in the middle of a stride, and fires are known in advance. A city
+that cannot be saved in the relaxation cannot be saved in the real game; the converse does not hold. The search may be
+cut off, above all where a generalist can contain fires for long; then the result is not known.
 """
 
 import itertools
@@ -28,7 +27,7 @@ from alma.tasks.save_the_city import Rules, SaveTheCity, State
 from alma.tasks.save_the_city.rules import AgentType
 
 ROUNDING = 1e-5
-"""Must cost nobody a building."""
+"""Tolerance for rounding errors, so that they lose no building."""
 
 FIREFIGHTER, BUILDER, GENERALIST = AgentType
 
@@ -36,43 +35,42 @@ Verdict = Literal["can be saved", "cannot be saved", "not known"]
 
 
 class Where(NamedTuple):
-    """Which building an agent is at, or going to."""
+    """The building that an agent is at or on its way to."""
 
     building: int
     steps: int
-    """Until it is there."""
+    """Steps until it arrives."""
 
 
 Places = tuple[Where, ...]
 Situations = Float[np.ndarray, "n 2 B"]
-"""Fires of all buildings, and what their health lacks; 0 and 0 for those that are complete. Less of everything is
-better."""
+"""Fire and missing health of all buildings; both are 0 for complete ones. Lower is better in every component."""
 
 
 @dataclass(frozen=True)
 class City:
-    """A city in which agents are at buildings, or on their way from one to another."""
+    """A city of the relaxed game, in which agents are at buildings or on their way from one to another."""
 
     rules: Rules
     team: tuple[AgentType, ...]
     start: Situations
     damage: tuple[float, ...]
-    """By a fire of strength 1, in a step."""
+    """Damage per step of a fire of strength 1, for each building."""
     intervals: tuple[int, ...]
-    """Steps between fires."""
+    """Steps between fires, for each building."""
     first_ways: tuple[tuple[int, ...], ...]
-    """Steps of each agent to each building."""
+    """Steps of each agent from its starting cell to each building."""
     ways: tuple[tuple[tuple[int, ...], ...], ...]
-    """Steps of each agent from one building to another."""
+    """Steps of each agent from each building to each other one."""
 
     @staticmethod
     def of(rules: Rules, state: State) -> "City":
-        """The city as it is in a first state."""
+        """The city of an initial state."""
         team = tuple(AgentType(kind) for kind in state.agent_type.tolist())
         agents, places = np.asarray(state.agent_position, int), np.asarray(state.building_position, int)
 
         def ways(starts: np.ndarray, speed: int, beside: int) -> list[list[int]]:
-            """From next to a start to next to a building: `beside` cells less than from one to the other."""
+            """Steps from each start to next to each building: the distance is `beside` cells less than between both."""
             cells = np.abs(starts[:, None] - places).sum(-1) - beside
             return (-(-np.maximum(cells, 0) // speed)).tolist()
 
@@ -88,17 +86,16 @@ class City:
         )
 
     def judge(self, width: int) -> Verdict:
-        """Whether some course of action saves every building. A narrow search finds one sooner, if it finds one."""
+        """Whether all buildings can be saved. Narrow searches come first: if they find a plan, they find it sooner."""
         verdicts = (self.search(narrow) for narrow in (width // 64, width // 8, width))
         return next((verdict for verdict in verdicts if verdict != "not known"), "not known")
 
     def search(self, width: int) -> Verdict:
-        """Follow all courses of action step by step.
+        """Beam search over all courses of action, step by step.
 
-        Those that are no better than another one in any respect are dropped, and so are those that will lose a building
-        before anybody can be there, and ways to complete buildings: no way of the real game is shorter than the direct
-        one of this game. If more than `width` are left, the ones with the most left to do are dropped too, and then
-        nothing is known if the others fail.
+        Dropped without loss: situations that are dominated by another one, those in which a building will be lost
+        before anybody can be there, and detours by way of complete buildings (the direct way is never longer). If more
+        than `width` are left, those with the most left to do are dropped too; if the rest fails, nothing is known.
         """
         choices = [[Where(building, steps) for building, steps in enumerate(ways)] for ways in self.first_ways]
         reached = dict.fromkeys(itertools.product(*choices), self.start)
@@ -120,16 +117,16 @@ class City:
         return "cannot be saved" if complete else "not known"
 
     def work(self, time: int, places: Places, now: Situations) -> Situations:
-        """What a step can make of buildings, if everybody who is at one does what they can; lost cities are left out.
+        """The situations after one step in which all agents at buildings work; those with a lost building are dropped.
 
-        There is one choice: whether a generalist beside a builder helps to fight a fire, or freezes it.
+        There is one choice: a generalist beside a builder can help to fight a fire, or freeze it.
         """
         choices = (True, False) if self.team == (BUILDER, GENERALIST) and places[0] == places[1] else (True,)
         then = np.concatenate([self.step(time, places, now, freezes) for freezes in choices])
         return then[np.all(then[:, 1] < 1 + ROUNDING, axis=1)]
 
     def step(self, time: int, places: Places, now: Situations, freezes: bool) -> Situations:
-        """All buildings, one step later."""
+        """All buildings after one step."""
         rules, then = self.rules, np.zeros_like(now)
         for number, (damage, interval) in enumerate(zip(self.damage, self.intervals, strict=True)):
             here = [kind for kind, where in zip(self.team, places, strict=True) if where == (number, 0)]
@@ -152,7 +149,7 @@ class City:
         return then
 
     def in_time(self, places: Places, now: Situations) -> Bool[np.ndarray, "n"]:
-        """Where somebody can be at every fire before it has destroyed its building."""
+        """Mask of the situations in which an agent can reach every fire before it has destroyed its building."""
         saved = np.ones(len(now), bool)
         for number, damage in enumerate(self.damage):
             arrives = min(
@@ -167,7 +164,7 @@ class City:
         return saved
 
     def ways_on(self, places: Places) -> Iterator[Places]:
-        """Where agents can be a step later: further on their way, still there, or about to go somewhere else."""
+        """All places of agents a step later: on their way, still at the building, or setting off for another."""
         choices = []
         for where, ways in zip(places, self.ways, strict=True):
             if where.steps:
@@ -178,15 +175,15 @@ class City:
 
 
 def worth_going(places: Places, onwards: Places, now: Situations) -> Bool[np.ndarray, "n"]:
-    """Where nobody sets off for a building that is complete."""
+    """Mask of the situations in which no agent sets off for a complete building."""
     sets_off = [there.building for here, there in zip(places, onwards, strict=True) if here.building != there.building]
     return np.all(now[:, 1, sets_off] > 0, axis=1)
 
 
 def best_of(reached: dict[Places, Situations], width: int) -> tuple[dict[Places, Situations], bool]:
-    """What is worth following, and whether anything else was dropped than what is no better than another one.
+    """The situations to follow, and whether only dominated ones were dropped.
 
-    Of agents on their way to the same building, the nearer one is better off.
+    Situations in which agents go to the same buildings are comparable: fewer steps left are better.
     """
     by_target = defaultdict(list)
     for places, now in reached.items():
@@ -212,7 +209,7 @@ LEFT_TO_DO = np.array([0.5] * 2 + [8.0] * 3 + [8.0] * 3)
 
 
 def undominated(rows: Float[np.ndarray, "n c"]) -> Float[np.ndarray, "m c"]:
-    """Those that no other one is as good as in every respect."""
+    """The rows that are not dominated: no other row is at most as large in every column."""
     rows, kept = rows[np.argsort(rows.sum(axis=1), kind="stable")], []
     while len(rows):
         kept.append(rows[0])
@@ -222,16 +219,16 @@ def undominated(rows: Float[np.ndarray, "n c"]) -> Float[np.ndarray, "m c"]:
 
 @dataclass(frozen=True)
 class Planner:
-    """Look for cities that nobody can save, and compare with those that a trained policy saves."""
+    """Find the cities that nobody can save, and compare with those that a trained policy saves."""
 
     cities: int = 192
-    """How many; the first of `alma evaluate --seed 0 --set agents=2`."""
+    """Number of cities; the first ones of `alma evaluate --seed 0 --set agents=2`."""
     width: int = 2_500
-    """Courses of action followed at the same time."""
+    """Maximum width of the beam search."""
     run_or_weights: str = "pretrained:save-the-city"
-    """Whose policy."""
+    """The trained policy."""
     search_all: bool = False
-    """Search also what the policy saves, to check the search: none of it may be found impossible."""
+    """Also search the cities that the policy saves, to check the search: it must find that they can be saved."""
 
     def run(self) -> None:
         task, console = SaveTheCity(Rules(agents=2)), Console()

@@ -1,9 +1,9 @@
-"""How many cities can be saved at all, as far as many attempts tell.
+"""A lower bound of the fraction of cities that can be saved, from many attempts.
 
-    .venv/bin/python benchmarks/solvable.py --agents 2
+    .venv/bin/python studies/solvable.py --agents 2
 
-Every city is tried over and over by a trained policy, with more and more noise in what agents do and where they are
-sent. A city that no attempt has saved may still be one that can be saved, but not by what is near to the policy.
+A trained policy attempts every city many times, with increasing noise in actions and allocations. A city that no
+attempt has saved may still be solvable, but not by a policy near to this one.
 """
 
 from dataclasses import dataclass, replace
@@ -27,12 +27,12 @@ from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 
 NOISE = ((0.0, 0.0), (0.03, 0.05), (0.05, 0.1), (0.1, 0.1), (0.05, 0.25))
-"""Shares of random actions and of agents sent to random subtasks."""
+"""Probabilities of random actions and of random subtasks."""
 CITIES_AT_ONCE = 32
 
 
 def noisy(policy: alma.Policy) -> Team:
-    """The policy's team, but for some noise. The parameters of either part are (its own, the share that is random)."""
+    """The policy's team with noise. The parameters of each level become (its own parameters, probability of noise)."""
     actors, allocator = policy.team.actors, policy.team.allocator
 
     def act(params: Any, key: PRNGKeyArray, situation: Situation) -> Int[Array, "A"]:
@@ -53,9 +53,9 @@ def noisy(policy: alma.Policy) -> Team:
 def attempts(
     task: Task, team: Team, params: Params, cities: Key[Array, "n"], key: PRNGKeyArray, count: int
 ) -> Bool[Array, "n {count}"]:
-    """Which of so many attempts at each city came off."""
+    """Success of each of `count` attempts at each city."""
     episodes = begin(task, team, params, jnp.repeat(cities, count))
-    episodes = replace(episodes, key=jax.random.split(key, len(cities) * count))  # the same city, another course
+    episodes = replace(episodes, key=jax.random.split(key, len(cities) * count))  # the same cities, other noise
     ended = jax.lax.while_loop(
         lambda now: ~jnp.all(now.done), lambda now: play_step(task, team, params, now)[0], episodes
     )
@@ -64,16 +64,16 @@ def attempts(
 
 @dataclass(frozen=True)
 class Solvable:
-    """Try cities over and over."""
+    """Attempt every city many times, with increasing noise."""
 
     run_or_weights: str = "pretrained:save-the-city"
-    """Whose policy; not one with a coach."""
+    """The trained policy; methods with a coach are not supported."""
     agents: int = 2
     """Team size."""
     cities: int = 192
-    """How many; the first of `alma evaluate --seed 0 --set agents=N`."""
+    """Number of cities; the first ones of `alma evaluate --seed 0 --set agents=N`."""
     attempts: int = 128
-    """At each city, for each of five amounts of noise."""
+    """Attempts per city and level of noise."""
 
     def run(self) -> None:
         policy = alma.load(self.run_or_weights)

@@ -1,4 +1,4 @@
-"""Every test runs with the array shapes and dtypes of all signatures checked."""
+"""Checks the array shapes and dtypes of all signatures of the package while tests run."""
 
 import gc
 import os
@@ -12,12 +12,16 @@ from jaxtyping import install_import_hook
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 install_import_hook("alma", "helpers.shapes.check")
 
+from alma.runs import runtime  # noqa: E402
+
+runtime.configure()  # compiled programs are kept from one run of the tests to the next
+
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
-    """Programs that were compiled for one file of tests are of no use to the next.
+    """Drop compiled programs after each test file: the next one does not need them.
 
-    Each takes dozens of memory maps, of which Linux gives a process 65,530: beyond that the compiler aborts.
+    Each takes dozens of memory maps, of which Linux gives a process 65,530; beyond that the compiler aborts.
     """
     import jax
 

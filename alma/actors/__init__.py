@@ -1,1 +1,1 @@
-"""The low level: agents that work on the subtask they were given."""
+"""The low level: agents that act on the subtasks they are allocated to."""

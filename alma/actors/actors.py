@@ -1,4 +1,4 @@
-"""The low level as a whole: what it is made of, how it acts, and how it learns from replay."""
+"""The low level as a whole: its networks, how it acts, and how it learns from replay."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,34 +23,38 @@ from alma.task.view import Actions, View
 
 
 class EpsilonGreedy(NamedTuple):
-    """How much actors explore."""
+    """Epsilon-greedy exploration in which random actions may be repeated for several steps."""
 
     share: Float[Array, ""]
-    """Of random actions."""
+    """Epsilon: the fraction of actions that are random."""
     persistence: float
-    """The chance that a random action is repeated."""
+    """Probability that an agent repeats its last action if that was random."""
 
     @property
     def start(self) -> Float[Array, ""]:
-        """The chance that an agent that does not repeat itself acts at random, so that the share is what it is."""
+        """Probability that an agent that does not repeat an action draws a random one.
+
+        Chosen so that in the long run `share` of all actions are random, whatever the persistence.
+        """
         return self.share * (1 - self.persistence) / (1 - self.share * self.persistence)
 
 
 @dataclass(frozen=True)
 class Actors:
-    """Agents that work on the subtask they were given, or on everything."""
+    """Actors that learn by attention QMIX, optionally with REFIL. `scope` says what an allocation means to them."""
 
     spec: TaskSpec
     options: ActorOptions
     scope: Scope
-    """What they make of an allocation."""
+    """What they see under an allocation, and which values they learn."""
     period: int
-    """N_t: steps between decisions, at the most."""
+    """N_t: maximum number of steps between two allocations."""
 
     is_coached: ClassVar[bool] = False
 
     @cached_property
     def networks(self) -> ActorNetworks:
+        """Utilities, mixer and head, as functions of parameters."""
         return make_networks(self.spec, self.options, self.scope)
 
     @property
@@ -58,6 +62,7 @@ class Actors:
         return self.scope.knows_subtasks
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
+        """The learner state before the first update. Only the shapes of the view and allocation matter."""
         return begin_learner(self.networks.init(key, view, allocation), self.options)
 
     def act(
@@ -68,7 +73,7 @@ class Actors:
         was_random: Bool[Array, "N A"],
         exploration: EpsilonGreedy,
     ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
-        """Best actions and random ones, and which are random."""
+        """Epsilon-greedy actions, and a mask of the random ones. `was_random` is that mask at the last step."""
         value_key, random_key, repeat_key, start_key = jax.random.split(key, 4)
         last_action = jnp.asarray(situations.last_action)
         available = self._available(situations)
@@ -81,20 +86,20 @@ class Actors:
         return jnp.where(explored, random, greedy(values, available)), explored
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
-        """Everybody's best available action."""
+        """Each agent's available action of highest utility."""
         return greedy(self.values(params, key, situation), self._available(situation))
 
     def values(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Float[Array, "*b A U"]:
-        """Everybody's utility of every action."""
+        """The utility of every action of every agent."""
         sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
         return self.networks.utilities(params, sight, jnp.asarray(situation.last_action), situation.strategy)
 
     def advise_best(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Strategy:
-        """The mean strategy of a coach; None where there is none."""
+        """The coach's mean strategy for each agent; None without a coach."""
         return self.networks.advise_best(params, key, situation.view)
 
     def explain_actions(self, params: Params, key: PRNGKeyArray, situation: Situation) -> ActionValues:
-        """Everybody's utilities, with what they are based on."""
+        """The utilities of all actions, which are available, and the entities each agent attends to."""
         sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
         return ActionValues(self.values(params, key, situation), self._available(situation), sight.attends)
 
@@ -109,7 +114,7 @@ class Actors:
         view_of: Callable[[Any], View],
         clock: Clock,
     ) -> tuple[LearnerState, Metrics]:
-        """One step of learning from replay."""
+        """One gradient step on a batch from replay."""
         options = self.options
         window_key, batch_key, loss_key = jax.random.split(key, 3)
         windows = replay.sample_windows(
@@ -133,13 +138,13 @@ class Actors:
         return learn(learner, lambda params: self.loss(params, loss_key, batch), options, clock)
 
     def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Metrics]:
-        """What is minimised."""
+        """The loss to minimise, and metrics. Subclasses may override it."""
         return self.value_loss(params, key, batch, None)
 
     def value_loss(
         self, params: Params, key: PRNGKeyArray, batch: ActorBatch, strategy: Strategy
     ) -> tuple[Float[Array, ""], Metrics]:
-        """Attention QMIX, and a share of REFIL."""
+        """The loss of attention QMIX, interpolated with that of REFIL if imagination is not 0."""
         look_key, group_key = jax.random.split(key)
         sight = self.networks.look(look_key, batch.view, batch.allocation)
         share, masks = self.options.imagination, sight.attends[:, None]
@@ -154,7 +159,10 @@ class Actors:
         return (1 - share) * loss + share * imagined, {**metrics, "imagined_loss": imagined}
 
     def _groups(self, key: PRNGKeyArray, masks: Bool[Array, "B 1 A E"]) -> Bool[Array, "B 2 A E"]:
-        """Rows are windows over and over, a step further each time: a window keeps its groups."""
+        """Random groups for REFIL, the same for all transitions of a window.
+
+        A batch holds the first transitions of all windows, then the second ones, and so on.
+        """
         rows, _, agents, entities = masks.shape
         groups = imagine_groups(key, rows // self.options.window, agents, entities)
         return jnp.tile(groups, (self.options.window, 1, 1, 1))

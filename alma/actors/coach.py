@@ -1,4 +1,5 @@
-"""COPA's networks: a coach that sees everything and advises every agent, and one that guesses what the advice was."""
+"""COPA's networks: a coach that sees everything and gives each agent a strategy, and a recogniser that infers the
+strategies from actions."""
 
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ class Gaussian(NamedTuple):
     log_variance: Float[Array, "*n"]
 
     def draw(self, key: PRNGKeyArray) -> Float[Array, "*n"]:
-        """A sample that gradients flow through."""
+        """A reparameterised sample, through which gradients flow."""
         return self.mean + jnp.exp(self.log_variance / 2) * jax.random.normal(key, self.mean.shape)
 
     def log_density(self, values: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -33,7 +34,7 @@ class Gaussian(NamedTuple):
 
 
 class _Advice(nn.Module):
-    """A layer that tells a distribution for every agent."""
+    """A layer that outputs a Gaussian for every agent."""
 
     size: int
 
@@ -44,7 +45,7 @@ class _Advice(nn.Module):
 
 
 class Coach(nn.Module):
-    """A strategy for every agent, from all entities."""
+    """The distribution of each agent's strategy, given all entities."""
 
     trunk: Attention | Pooling
     size: int
@@ -55,9 +56,9 @@ class Coach(nn.Module):
 
 
 class Recogniser(nn.Module):
-    """The strategy that every agent seems to follow, from all entities and what agents did.
+    """The distribution of each agent's strategy, inferred from all entities and the actions of the agents.
 
-    Two layers make a distribution of what the trunk has found.
+    Two layers after the trunk.
     """
 
     trunk: Attention | Pooling

@@ -1,7 +1,7 @@
-"""COPA: flat actors and a coach, who sees everything and gives each agent a strategy from time to time.
+"""COPA: flat actors and a coach, which sees everything and gives each agent a strategy at every decision point.
 
-All are trained together by the loss of the actors. Two more terms let strategies tell in what agents do: another
-network must be able to recognise a strategy by the actions taken, and strategies must not collapse to points.
+All networks are trained together by the loss of the actors. Two more terms make strategies influence the actions: a
+recogniser must be able to infer a strategy from the actions, and the entropy of strategies is kept up.
 """
 
 from dataclasses import dataclass
@@ -18,21 +18,23 @@ from alma.actors.networks import ActorNetworks, make_networks, make_trunk
 from alma.actors.qmix import ActorBatch
 from alma.actors.scope import Labelled, Sight
 from alma.learning.learner import Metrics, Params
-from alma.nn.masks import look_at
+from alma.nn.masks import select_features
 from alma.task.view import NOBODY, View
 
 ENTROPY_SHARE = 0.1
-"""Weight of the entropy of strategies, as a share of the weight of recognising them."""
+"""Weight of the entropy of strategies, as a fraction of the weight of the recognition loss."""
 
 
 @dataclass(frozen=True)
 class CoachedNetworks(ActorNetworks):
-    """Actors' networks, a coach, and one that recognises strategies."""
+    """The networks of flat actors, a coach and a recogniser of strategies."""
 
     labels: Labelled
-    """The coach sees which subtask an entity belongs to."""
+    """The scope of the coach: it sees which subtask each entity belongs to."""
     coach: Any
+    """Flax module that outputs strategies."""
     recogniser: Any
+    """Flax module that infers strategies from actions."""
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Params:
         actor_key, coach_key, recogniser_key = jax.random.split(key, 3)
@@ -44,12 +46,13 @@ class CoachedNetworks(ActorNetworks):
         }
 
     def oversee(self, key: PRNGKeyArray, view: View) -> Sight:
-        """What the coach sees: everything, labelled. Nobody is allocated."""
-        seen = look_at(self.features, view)
+        """The coach's view: all entities, labelled with their subtasks. No agent is allocated."""
+        seen = select_features(self.features, view)
         nobody = jnp.full(view.visible.shape[:-1], NOBODY)
         return self.labels.look(key, seen, nobody)
 
     def strategies(self, params: Params, key: PRNGKeyArray, view: View) -> Gaussian:
+        """The distribution of each agent's strategy."""
         sight = self.oversee(key, view)
         return self.coach.apply(params["coach"], sight.view, sight.relates)
 
@@ -61,13 +64,14 @@ class CoachedNetworks(ActorNetworks):
         return self.strategies(params, key, view).mean
 
     def recognise(self, params: Params, key: PRNGKeyArray, view: View, actions: Int[Array, "*b A"]) -> Gaussian:
+        """The distribution of each agent's strategy, inferred from the actions."""
         sight = self.oversee(key, view)
         return self.recogniser.apply(params["recogniser"], sight.view, sight.relates, actions)
 
 
 @dataclass(frozen=True)
 class CoachedActors(Actors):
-    """Actors with a coach."""
+    """Flat actors with a coach (COPA)."""
 
     is_coached: ClassVar[bool] = True
 
@@ -95,13 +99,13 @@ class CoachedActors(Actors):
 
 
 def recognition_loss(guess: Gaussian, strategy: Float[Array, "B A H"], present: Bool[Array, "B A"]) -> Float[Array, ""]:
-    """How unlikely the strategies are to who has to guess them, within bounds for each number."""
+    """Negative log-likelihood of the strategies under the recogniser's guess, clipped in each dimension."""
     log_density = jnp.clip(guess.log_density(strategy), -1000, 0)
     return -_mean_over_agents(jnp.sum(log_density, axis=-1), present)
 
 
 def mean_entropy(advice: Gaussian, present: Bool[Array, "B A"]) -> Float[Array, ""]:
-    """Entropy of the strategies. No number's counts as less than 0: below that, narrower is as good."""
+    """Mean entropy of the strategies, clipped below at 0 in each dimension: narrower is not penalised further."""
     return _mean_over_agents(jnp.sum(jnp.maximum(advice.entropy(), 0), axis=-1), present)
 
 

@@ -1,7 +1,7 @@
-"""Mixers: values of subtasks from the utilities of the agents allocated to them.
+"""Mixers: combine the utilities of the agents allocated to a subtask into the value of the subtask.
 
-A mixer takes utilities under G masks at once: one in plain learning, two where agents imagine to be in groups
-(REFIL). `members` says which agents each of K values is made of.
+A mixer takes utilities under G masks at once: one for the TD loss, two for that of REFIL's imagined groups.
+`members` says which agents contribute to each of the K values.
 """
 
 from typing import Literal
@@ -17,15 +17,15 @@ from alma.nn.layers import Dense
 
 
 class Mixer(nn.Module):
-    """What all mixers have in common: they learn one value for each of K sets of agents."""
+    """Base class of mixers. By default, a mixer outputs one value for each of K sets of agents (V = K)."""
 
     def spread(self, quantities: Float[Array, "*b K"], members: Float[Array, "*b A K"]) -> Float[Array, "*b V"]:
-        """What is known of the K sets, for each of the V values that are learned."""
+        """Map quantities of the K sets of agents, such as rewards, to the V values that are learned."""
         return quantities
 
 
 class Sum(Mixer):
-    """VDN: a subtask is worth the sum of its agents' utilities."""
+    """VDN: the value of a subtask is the sum of its agents' utilities."""
 
     @nn.compact
     def __call__(
@@ -39,7 +39,7 @@ class Sum(Mixer):
 
 
 class Independent(Mixer):
-    """No mixing: every agent learns by itself what its subtask will bring."""
+    """No mixing (independent Q-learning): each agent's utility is a value, learned from the reward of its subtask."""
 
     def spread(self, quantities: Float[Array, "*b K"], members: Float[Array, "*b A K"]) -> Float[Array, "*b A"]:
         return jnp.einsum("...k,...ak->...a", quantities, members)
@@ -56,24 +56,29 @@ class Independent(Mixer):
 
 
 HYPERNETWORKS = ("first", "final", "bias", "value")
-"""What QMIX makes of entities: weights of the hidden layer, of the output, a bias of each."""
+"""QMIX's hypernetworks: they output the weights of the hidden and output layers (first, final) and their biases."""
 
 
 class Qmix(Mixer):
-    """QMIX with hypernetworks that attend over entities; monotonic in every utility.
+    """Attention QMIX: hypernetworks attend to entities; the value is monotonic in every utility.
 
-    Weights of agents that are no members are zero. Means are over all agent slots.
+    Agents that are not members of a set have zero weights. Means are over all agent slots.
     """
 
     actions: int
-    """Number of actions: hypernetworks see what agents did last."""
+    """Number of actions: hypernetworks see the last actions of agents."""
     width: int = 32
+    """Width of the hidden layer."""
     hyper_width: int = 128
+    """Width of the hypernetworks."""
     heads: int = 4
+    """Attention heads of the hypernetworks."""
     weights: Literal["softmax", "absolute"] = "softmax"
+    """How weights are made positive."""
     offsets: Literal["signed", "absolute"] = "signed"
-    """How the biases b1 and V are used: as they come, or their absolute values."""
+    """Whether the biases b1 and V are used as they are, or their absolute values."""
     use_relations: bool = False
+    """Whether the hypernetworks see relations."""
 
     @nn.compact
     def __call__(
@@ -84,7 +89,7 @@ class Qmix(Mixer):
         last_action: Int[Array, "*b A"],
     ) -> Float[Array, "*b K"]:
         view, members = sight.view, sight.members
-        # The entity layers of all hypernetworks are one product.
+        # The entity layers of all hypernetworks are computed as one matrix product.
         encode = Dense(len(HYPERNETWORKS) * self.hyper_width, name="entities")
         encoded = nn.relu(encode(with_actions(view, last_action, self.actions)))
         inputs = dict(zip(HYPERNETWORKS, jnp.split(encoded[..., None, :, :], len(HYPERNETWORKS), axis=-1), strict=True))

@@ -1,4 +1,4 @@
-"""The networks of the actors as functions of parameters, and how options make them."""
+"""The networks of the actors as functions of parameters, and how they are built from options."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.actors.scope import Scope, Sight
 from alma.actors.utility import Utility
 from alma.nn.attention import Attention, Pooling
-from alma.nn.masks import look_at
+from alma.nn.masks import select_features
 from alma.nn.popart import Head, make_head
 from alma.play.situation import Strategy
 from alma.task.spec import TaskSpec
@@ -27,10 +27,12 @@ class ActorNetworks:
 
     scope: Scope
     utility: Any
+    """Flax module: utilities of all actions."""
     mixer: Any
+    """Flax module: values from utilities."""
     head: Head
     features: tuple[int, ...]
-    """Of entities, that are looked at."""
+    """Indices of the entity features that the networks see."""
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Params:
         utility_key, mixer_key = jax.random.split(key)
@@ -43,20 +45,21 @@ class ActorNetworks:
         }
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
-        """What networks are given of a situation."""
-        return self.scope.look(key, look_at(self.features, view), allocation)
+        """The inputs of the networks in a situation."""
+        return self.scope.look(key, select_features(self.features, view), allocation)
 
     def advise(self, params: Params, key: PRNGKeyArray, view: View) -> Strategy:
-        """What a coach says at a decision point; actors without one are told nothing."""
+        """Strategies sampled from the coach at a decision point; None without a coach."""
         return None
 
     def advise_best(self, params: Params, key: PRNGKeyArray, view: View) -> Strategy:
-        """Its mean, for evaluation."""
+        """The coach's mean strategies, for evaluation; None without a coach."""
         return None
 
     def utilities(
         self, params: Params, sight: Sight, last_action: Int[Array, "*b A"], strategy: Strategy = None
     ) -> Float[Array, "*b A U"]:
+        """The utility of every action of every agent."""
         masks = sight.attends[..., None, :, :]
         return self.utilities_under(params, masks, sight, last_action, strategy)[..., 0, :, :]
 
@@ -68,13 +71,13 @@ class ActorNetworks:
         last_action: Int[Array, "*b A"],
         strategy: Strategy = None,
     ) -> Float[Array, "*b G A U"]:
-        """Utilities under each of G masks: if agents attended to this, or to that."""
+        """Utilities under each of G attention masks."""
         return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy)
 
     def mix(
         self, params: Params, chosen: Float[Array, "*b A"], sight: Sight, last_action: Int[Array, "*b A"]
     ) -> Float[Array, "*b V"]:
-        """Outputs of the mixer; the head makes values of them."""
+        """Raw outputs of the mixer, given the utilities of the chosen actions; the head turns them into values."""
         return self.mix_groups(params, chosen[..., None, :], sight, sight.relates[..., None, :, :], last_action)
 
     def mix_groups(
@@ -85,16 +88,16 @@ class ActorNetworks:
         groups: Bool[Array, "*b G A E"],
         last_action: Int[Array, "*b A"],
     ) -> Float[Array, "*b V"]:
-        """The same from utilities under several masks."""
+        """`mix` with utilities under each of G masks."""
         return self.mixer.apply(params["mixer"], chosen, sight, groups, last_action)
 
     def spread(self, quantities: Float[Array, "*b K"], sight: Sight) -> Float[Array, "*b V"]:
-        """What is known of sets of agents (rewards, say), for each value that is learned."""
+        """Map quantities of the K sets of agents, such as rewards, to the V values that are learned."""
         return self.mixer.spread(quantities, sight.members)
 
 
 def greedy(values: Float[Array, "*b A U"], available: Bool[Array, "*b A U"]) -> Int[Array, "*b A"]:
-    """The best available action of every agent."""
+    """Each agent's available action of highest value."""
     return jnp.argmax(jnp.where(available, values, -jnp.inf), axis=-1)
 
 
@@ -104,14 +107,14 @@ def take(values: Float[Array, "*b A U"], actions: Int[Array, "*b A"]) -> Float[A
 
 
 def make_trunk(options: ActorNetworkOptions, things: int | None) -> Attention | Pooling:
-    """How entities are looked at; of non-agents, so many at the most, or all."""
+    """The trunk that the options ask for. Pooling sees at most `things` non-agent entities (None: all)."""
     if options.trunk == "pooling":
         return Pooling(options.width, things, options.normalise)
     return Attention(options.width, options.heads, options.relations)
 
 
 def make_mixer(options: ActorNetworkOptions, actions: int) -> Mixer:
-    """How utilities make values."""
+    """The mixer that the options ask for."""
     if options.mixer == "qmix":
         return Qmix(
             actions,
@@ -126,7 +129,7 @@ def make_mixer(options: ActorNetworkOptions, actions: int) -> Mixer:
 
 
 def make_networks(spec: TaskSpec, options: ActorOptions, scope: Scope) -> ActorNetworks:
-    """The networks that options ask for."""
+    """The networks that the options ask for."""
     looks = options.networks
     return ActorNetworks(
         scope,

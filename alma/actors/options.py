@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from alma.learning.options import LearningOptions, _require, _require_at_least
+from alma.learning.options import LearningOptions, require, require_at_least
 
 Ends: TypeAlias = Literal["subtask", "episode"]
 """Where the value of a subtask ends."""
@@ -47,12 +47,12 @@ class ActorNetworkOptions:
     """Biases of the QMIX mixer: as the hypernetworks output them (signed), or their absolute values."""
 
     def __post_init__(self) -> None:
-        _require(self.relations or self.places, "without relations, networks need places: set places too")
-        _require_at_least(1, self, "width", "heads", "hidden", "mixer_width", "hyper_width")
-        _require_at_least(0, self, "aim")
+        require(self.relations or self.places, "without relations, networks need places: set places too")
+        require_at_least(1, self, "width", "heads", "hidden", "mixer_width", "hyper_width")
+        require_at_least(0, self, "aim")
         for name in ("width", "hyper_width"):
             size = getattr(self, name)
-            _require(
+            require(
                 size % self.heads == 0, f"{name} must be a multiple of the {self.heads} heads of attention, not {size}"
             )
 
@@ -83,10 +83,10 @@ class ActorOptions(LearningOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require(0 <= self.imagination <= 1, f"imagination must lie between 0 and 1, not {self.imagination}")
-        _require(
+        require(0 <= self.imagination <= 1, f"imagination must lie between 0 and 1, not {self.imagination}")
+        require(
             not self.imagination or self.networks.mixer != "independent",
             "imagined groups need a mixer: choose sum or qmix instead of independent, or set imagination to 0 (aqmix)",
         )
-        _require_at_least(0, self, "advice")
-        _require_at_least(1, self, "window", "n_step")
+        require_at_least(0, self, "advice")
+        require_at_least(1, self, "window", "n_step")

@@ -1,4 +1,4 @@
-"""The low level: double Q-learning of every subtask's value, mixed from its agents' utilities."""
+"""Attention QMIX: double Q-learning of the value of every subtask, mixed from the utilities of its agents."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,21 +19,22 @@ from alma.task.view import View
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Returns:
-    """Rewards of a window under its first allocation, and where to bootstrap."""
+    """n-step returns of windows, as long as their first allocation is kept, and where to bootstrap."""
 
     rewards: Float[Array, "B K"]
+    """Discounted sums of rewards."""
     steps: Int[Array, "B"]
-    """Steps of reward; the state after so many is bootstrapped from. 0: nothing can be learned here."""
+    """Number of rewards summed; bootstrap from the state after so many steps. 0: nothing can be learned here."""
     ended: Bool[Array, "B"]
-    """The episode ended with the last of them, in whatever way."""
+    """Whether the episode ended with the last of these steps, terminated or truncated."""
     terminated: Bool[Array, "B"]
-    """It ended for good, not by a time limit."""
+    """Whether it terminated."""
 
 
 def n_step_returns(steps: Step, lost: Bool[Array, "T B"], gamma: float) -> Returns:
-    """Add rewards up until the allocation changes or the episode ends; the last step of a window is not counted.
+    """Sum discounted rewards until the allocation changes or the episode ends, at most over all but the last step.
 
-    A step is left out where the state after it is needed and lost.
+    Summing stops before a step marked `lost`, whose next state is needed but no longer in replay.
     """
     length, batch = steps.terminated.shape
     going = jnp.ones(batch, bool)
@@ -56,14 +57,14 @@ class Later(NamedTuple):
 
     view: View
     decided: View
-    """Where the allocations in force were decided on."""
+    """The view when the allocation in force was made."""
     last_action: Int[Array, "B A"]
     next_allocation: Int[Array, "B A"]
-    """The allocation of the next step; where the episode has ended, the old one."""
+    """The allocation of the next step, or the current one if the episode has ended."""
 
 
 def bootstrap_from(windows: Windows, returns: Returns, view_of: Callable[[Any], View]) -> Later:
-    """The state after the last reward: the next step's, or the one that the episode ended in."""
+    """The situations after the last reward: those of the next step, or the final ones of episodes that have ended."""
     batch = jnp.arange(returns.steps.size)
     last, last_decided = pick((windows.steps, windows.decided), returns.steps, batch)
     final, reached, final_decided = pick(
@@ -80,17 +81,17 @@ def bootstrap_from(windows: Windows, returns: Returns, view_of: Callable[[Any], 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ActorBatch:
-    """Transitions, n steps long, and what their values should be."""
+    """n-step transitions with their TD targets."""
 
     view: View
     decided: View
-    """Where the allocation in force was decided on."""
+    """The view when the allocation in force was made."""
     allocation: Int[Array, "B A"]
     last_action: Int[Array, "B A"]
     action: Int[Array, "B A"]
     target: Float[Array, "B V"]
     counts: Float[Array, "B V"]
-    """1 for values that were active and had somebody allocated, 0 for those that teach nothing."""
+    """Weights in the loss: 1 for values of active subtasks with agents, 0 for values that cannot be learned here."""
 
 
 def actor_batch(
@@ -106,14 +107,15 @@ def actor_batch(
     ends: Ends = "episode",
     next_allocation: NextAllocation = "kept",
 ) -> ActorBatch:
-    """Double Q-learning: the live network chooses the next actions, the target network values them.
+    """Compute TD targets by double Q-learning: the live network chooses the next actions, the target network values
+    them.
 
-    The values of the next state are those of the teams at first. `next_allocation` says whether the live network looks
-    at it as these teams do, or under the allocation that follows.
+    The next state is valued under the allocation of the first step. `next_allocation` says under which allocation the
+    live network chooses the next actions: that one (kept), or the one in force at the next step (renewed).
     """
     first_key, look_key, live_key, target_key = jax.random.split(key, 4)
-    # Values of subtasks go on beyond the end of an episode if they end with their subtask only; a task as a whole ends
-    # with it.
+    # With ends="subtask", values of subtasks bootstrap through the end of an episode: they only end with their subtask.
+    # The value of the whole task always ends with the episode.
     beyond = ends == "subtask" and networks.scope.knows_subtasks
     steps = windows.steps
     lost = (steps.truncated | steps.terminated if beyond else steps.truncated) & ~windows.kept
@@ -130,11 +132,11 @@ def actor_batch(
     strategy = networks.advise(target_params, target_key, later.decided)
     utilities = take(networks.utilities(target_params, sight, later.last_action, strategy), best)
     value = networks.head.value(target_params["head"], networks.mix(target_params, utilities, sight, later.last_action))
-    # A team of which nobody is left earns nothing more, whatever the head makes of an empty sum.
+    # A team with no agents left has no value, whatever the head outputs for an empty sum.
     left = jnp.any(sight.members > 0, axis=-2)
     goes_on = networks.scope.active(later.view) & left & (beyond | ~returns.terminated[:, None])
     discount = networks.spread(goes_on * gamma ** returns.steps[:, None], sight)
-    # Who there was at first is who earned the rewards: by the end of an episode, others may be in its place.
+    # Rewards belong to the agents present at the first step: the agents of the final state may be others.
     before = networks.look(first_key, view, allocation)
     target = reward_scale * networks.spread(returns.rewards, before) + discount * value
     attended = jnp.any(before.members > 0, axis=-2)
@@ -151,7 +153,7 @@ def actor_batch(
 
 
 def td_loss(params: Params, networks: ActorNetworks, batch: ActorBatch, mixed: Float[Array, "B V"]) -> Float[Array, ""]:
-    """Mean squared TD error over the values that count."""
+    """Mean squared TD error, weighted by `batch.counts`."""
     error = networks.head.error(params["head"], mixed, batch.target)
     return jnp.sum(batch.counts * error**2) / jnp.maximum(jnp.sum(batch.counts), 1)
 
@@ -159,7 +161,7 @@ def td_loss(params: Params, networks: ActorNetworks, batch: ActorBatch, mixed: F
 def qmix_loss(
     params: Params, networks: ActorNetworks, batch: ActorBatch, sight: Sight, chosen: Float[Array, "B A"]
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """The loss of attention QMIX, from the utilities of the actions taken."""
+    """The TD loss of attention QMIX, given the utilities of the actions taken, and metrics."""
     mixed = networks.mix(params, chosen, sight, batch.last_action)
     loss = td_loss(params, networks, batch, mixed)
     value = networks.head.value(params["head"], mixed)

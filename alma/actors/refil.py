@@ -1,4 +1,5 @@
-"""REFIL: agents imagine that only some of the others are there, and learn what their values would be made of."""
+"""REFIL: an auxiliary loss in which agents imagine entities split into two groups, and values are mixed from utilities
+within and across groups."""
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +11,9 @@ from alma.actors.scope import Sight
 
 
 def imagine_groups(key: PRNGKeyArray, windows: int, agents: int, entities: int) -> Bool[Array, "B 2 A E"]:
-    """Split entities into two groups, differently in every window: who is in an agent's own, and who in the other.
+    """Split entities into two random groups per window; returns masks of each agent's own group and of the other.
 
-    How likely an entity is in the first is drawn for every window.
+    The probability that an entity is in the first group is drawn anew for every window.
     """
     chance_key, group_key = jax.random.split(key)
     chance = jax.random.uniform(chance_key, (windows, 1))
@@ -29,6 +30,6 @@ def refil_loss(
     groups: Bool[Array, "B 2 A E"],
     chosen: Float[Array, "B 2 A"],
 ) -> Float[Array, ""]:
-    """The TD error of values mixed from utilities within groups and across them, towards the same targets."""
+    """TD loss of the values mixed from utilities within and across groups, with the same targets as the QMIX loss."""
     mixed = networks.mix_groups(params, chosen, sight, sight.relates[:, None] & groups, batch.last_action)
     return td_loss(params, networks, batch, mixed)

@@ -1,6 +1,6 @@
-"""What an allocation means to actors: what they look at, which values they learn, and from which rewards.
+"""What an allocation means to actors: what they see, which values they learn, and from which rewards.
 
-Masked, labelled and flat actors are the same networks; they differ in the masks and inputs made here.
+Masked, labelled and flat actors use the same networks; they differ in the masks and inputs computed here.
 """
 
 from dataclasses import dataclass, replace
@@ -17,37 +17,37 @@ from alma.task.view import View, available_under, subtask_of_entities
 
 
 class Sight(NamedTuple):
-    """A situation as the networks of actors get it. K values are learned."""
+    """The inputs of the actors' networks in a situation. K values are learned."""
 
     view: View
     attends: Bool[Array, "*b A E"]
-    """What an agent looks at: what it may, and can see."""
+    """Attention mask of utilities: entities in an agent's scope that are visible to it."""
     relates: Bool[Array, "*b A E"]
-    """What mixers look at for an agent: the same, seen or not, since values are of states."""
+    """Attention mask of mixers: entities in an agent's scope, visible or not, since mixers see the whole state."""
     members: Float[Array, "*b A K"]
-    """Which agents make up each value."""
+    """1 for the agents that contribute to each value."""
 
 
 @runtime_checkable
 class Scope(Protocol):
-    """How actors take an allocation."""
+    """What actors see under an allocation, and which K values they learn."""
 
     @property
     def things(self) -> int | None:
-        """The most non-agent entities an agent looks at; None: all."""
+        """The most non-agent entities that an agent can attend to; None: all."""
 
     @property
     def knows_subtasks(self) -> bool:
-        """Whether an allocation means anything."""
+        """Whether actors use the allocation; False for flat actors."""
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
-        """What networks are given."""
+        """The inputs of the networks."""
 
     def active(self, view: View) -> Bool[Array, "*b K"]:
-        """Values there still is something to learn of."""
+        """Mask of the values that have not ended: those of active subtasks, or the one of the whole task."""
 
     def rewards(self, outcome: Outcome) -> Float[Array, "*b K"]:
-        """What each value adds up."""
+        """The reward from which each value is learned."""
 
     def available(self, view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A U"]:
         """Actions that may be taken."""
@@ -55,7 +55,7 @@ class Scope(Protocol):
 
 @dataclass(frozen=True)
 class Masked:
-    """ALMA's: agents see their own subtask and nothing else, and learn its value from its reward."""
+    """ALMA's scope: agents see only the entities of their own subtask, and learn its value from its reward."""
 
     spec: TaskSpec
 
@@ -72,7 +72,7 @@ class Masked:
         return Sight(view, relates & view.visible, relates, self.members(view, allocation))
 
     def members(self, view: View, allocation: Int[Array, "*b A"]) -> Float[Array, "*b A M"]:
-        """Agents that are there, by the subtask they were given."""
+        """Present agents, one-hot over the subtasks they are allocated to."""
         present = view.present[..., : allocation.shape[-1], None]
         return allocation_matrix(allocation, view.active.shape[-1]) * present
 
@@ -83,16 +83,16 @@ class Masked:
         return outcome.subtask_rewards
 
     def available(self, view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A U"]:
-        """Those aimed at other subtasks are ruled out where the task says so."""
+        """Available actions; without those aimed at other subtasks if the task has `mask_subtask_actions`."""
         return available_under(view, allocation) if self.spec.mask_subtask_actions else view.available
 
 
 @dataclass(frozen=True)
 class Labelled(Masked):
-    """The ablation without masks: agents see everything, each entity labelled with its subtask.
+    """The ablation without masks: agents see everything, with each entity labelled with its subtask.
 
-    Labels go through a permutation that is drawn anew every time, so that no subtask's number is special. They are
-    one-hot features: a linear layer makes embeddings of them.
+    Labels are one-hot features, which the first linear layer turns into embeddings. The subtasks are randomly permuted
+    at each call, so that their indices carry no meaning.
     """
 
     @property
@@ -102,7 +102,9 @@ class Labelled(Masked):
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
         known, found = self.spec.subtasks, view.active.shape[-1]
         if found > known:
-            raise ValueError(f"these networks have labels for {known} subtasks, and here are {found}")
+            raise ValueError(
+                f"these networks have labels for {known} subtasks, and here are {found}: choose a task with fewer"
+            )
         order = jax.random.permutation(key, known)
         labels = allocation_matrix(subtask_of_entities(view, allocation), known)[..., order]
         labelled = replace(view, entities=jnp.concatenate([view.entities, labels], axis=-1))
@@ -112,7 +114,7 @@ class Labelled(Masked):
 
 @dataclass(frozen=True)
 class Flat:
-    """No subtasks: all agents see everything and learn one value from the global reward."""
+    """No subtasks: all agents see everything and learn one value, from the global reward."""
 
     spec: TaskSpec
 

@@ -1,4 +1,4 @@
-"""Utilities: the value of each action to each agent, from what the agent may look at."""
+"""Utilities: the value of each action of each agent, given the entities that the agent attends to."""
 
 import flax.linen as nn
 import jax
@@ -11,16 +11,18 @@ from alma.task.view import View
 
 
 class Utility(nn.Module):
-    """Q^a for all agents: a trunk over entities, then two layers to the actions, and what targets add where asked.
+    """Q^a of all agents: a trunk over entities, then two layers, plus an optional contribution of targets (`Aim`).
 
-    It is given G masks at once: one as a rule, three where agents imagine to be in groups (REFIL).
+    Computed under G masks at once: usually one, three with the imagined groups of REFIL.
     """
 
     trunk: Attention | Pooling
     hidden: int
+    """Width of the hidden layer after the trunk."""
     actions: int
+    """Number of actions."""
     aim: int = 0
-    """Width of `Aim`; 0: there is none."""
+    """Width of `Aim`; 0: none."""
 
     @nn.compact
     def __call__(
@@ -30,7 +32,7 @@ class Utility(nn.Module):
         last_action: Int[Array, "*b A"],
         strategy: Float[Array, "*b A H"] | None = None,
     ) -> Float[Array, "*b G A U"]:
-        # What an agent did last is a feature of its own.
+        # The last action of an agent is one of its features.
         features = with_actions(view, last_action, self.actions)
         hidden = nn.relu(self.trunk(features, view.relations, attends))
         hidden = nn.relu(Dense(self.hidden)(hidden))
@@ -43,10 +45,10 @@ class Utility(nn.Module):
 
 
 class Aim(nn.Module):
-    """What the target of an action adds to its value.
+    """The contribution of an action's target to the action's value.
 
-    It is the same function for every pair of agent and target: what is learned of one enemy holds for all, whichever
-    slot they are in. Targets that an agent does not attend to add nothing.
+    The same network is used for every agent and target, so that what is learned about one enemy holds for all,
+    whichever slot they are in. Targets that an agent does not attend to contribute 0.
     """
 
     width: int
@@ -70,7 +72,7 @@ class Aim(nn.Module):
 
 
 def with_actions(view: View, actions: Int[Array, "*b A"], count: int) -> Float[Array, "*b E W"]:
-    """Features with an action of each agent appended, one-hot; zeros for non-agents, and for -1."""
+    """Entity features with the given action of each agent appended one-hot; zeros for non-agents and for action -1."""
     chosen = jax.nn.one_hot(actions, count)
     rest = view.entities.shape[-2] - actions.shape[-1]
     padding = [(0, 0)] * (chosen.ndim - 2) + [(0, rest), (0, 0)]

@@ -1,1 +1,1 @@
-"""The high level: who gives every agent a subtask."""
+"""The high level: allocators, which give every agent a subtask."""

@@ -1,4 +1,4 @@
-"""What training asks of an allocator, learned or not."""
+"""The interface that an allocator, learned or not, needs for training."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,28 +15,29 @@ from alma.task.view import View
 
 @dataclass(frozen=True)
 class Exploration:
-    """How often an allocation is not the best one."""
+    """Probabilities of exploration in allocations."""
 
     proposal: Float[Array, ""]
-    """The first proposal instead of the best."""
+    """Probability of taking the first proposal instead of the one of highest value."""
     subtask: Float[Array, ""]
-    """A random subtask, agent by agent."""
+    """Probability, for each agent, of a random subtask."""
 
 
 @runtime_checkable
 class TrainingAllocator(PlayingAllocator, Protocol):
-    """What training asks of an allocator, besides what playing does. N environments are asked at once."""
+    """What training needs of an allocator in addition to `PlayingAllocator`. Inputs are those of N environments."""
 
     @property
     def learns(self) -> bool:
-        """Whether it learns from decisions; those of others are not kept."""
+        """Whether it learns from decisions; if not, decisions are not kept in replay."""
 
-    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState: ...
+    def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
+        """The learner state before the first update."""
 
     def allocate(
         self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
     ) -> Int[Array, "N A"]:
-        """New allocations where they are due."""
+        """New allocations, with exploration, where they are due; the current ones elsewhere."""
 
     def update(
         self,
@@ -46,4 +47,4 @@ class TrainingAllocator(PlayingAllocator, Protocol):
         view_of: Callable[[Any], View],
         clock: Clock,
     ) -> tuple[LearnerState, Metrics]:
-        """One round of learning from replay."""
+        """The gradient steps of one update, on batches from replay."""

@@ -1,4 +1,4 @@
-"""The high level: amortised Q-learning of allocations. A proposal suggests, a critic chooses."""
+"""Amortised Q-learning (AQL) of allocations: a proposal network suggests candidates, a critic chooses among them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ Params = Any
 
 @dataclass(frozen=True)
 class CandidateCounts:
-    """How many allocations the critic gets to choose from."""
+    """How many candidate allocations the critic chooses from."""
 
     proposals: int
-    """Drawn from the proposal network."""
+    """Candidates drawn from the proposal network."""
     variations: int = 0
-    """More of them: proposals with one agent sent elsewhere at random."""
+    """Additional candidates: proposals with one agent moved to a random subtask."""
 
 
 def choose(
@@ -34,7 +34,7 @@ def choose(
     view: View,
     candidates: CandidateCounts,
 ) -> tuple[Int[Array, "*b A"], Int[Array, "*b P A"]]:
-    """The candidate with the highest value, and all candidates: proposals first."""
+    """The candidate of highest value, and all candidates, proposals first."""
     drawn = draw_candidates(networks, params, key, encoded, view, candidates)
     best = jnp.argmax(networks.values(params, encoded, drawn), axis=-1)
     chosen = jnp.take_along_axis(drawn, best[..., None, None], axis=-2)[..., 0, :]
@@ -49,7 +49,7 @@ def draw_candidates(
     view: View,
     candidates: CandidateCounts,
 ) -> Int[Array, "*b P A"]:
-    """Proposals, then their variations."""
+    """Candidate allocations: proposals, then variations of them."""
     proposal_key, variation_key = jax.random.split(key)
     drawn = networks.proposals(params, proposal_key, encoded, candidates.proposals)
     varied = vary(variation_key, drawn[..., : candidates.variations, :], view)
@@ -57,10 +57,10 @@ def draw_candidates(
 
 
 def vary(key: PRNGKeyArray, allocations: Int[Array, "*b P A"], view: View) -> Int[Array, "*b P A"]:
-    """Send one present agent of each allocation to a random active subtask.
+    """Move one random present agent of each allocation to a random active subtask.
 
-    A proposal that has grown sure of itself suggests the same over and over; this lets the critic see what is next
-    to it, and the proposal learn from that.
+    A proposal network of low entropy suggests the same allocation again and again; variations let the critic compare
+    its neighbours, and the proposal network learn from them.
     """
     agent_key, subtask_key = jax.random.split(key)
     shape, agents = allocations.shape, allocations.shape[-1]
@@ -73,22 +73,26 @@ def vary(key: PRNGKeyArray, allocations: Int[Array, "*b P A"], view: View) -> In
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class AllocatorBatch:
-    """Decisions with what they should be worth, and next states with the best allocation that was proposed there."""
+    """Decisions with their TD targets for the critic, and next states with their best candidates for the proposal."""
 
     view: View
     previous: Int[Array, "B A"]
     allocation: Int[Array, "B A"]
     target: Float[Array, "B"]
     later: Any
-    """The next states, encoded."""
+    """The encoded next states."""
     best: Int[Array, "B A"]
+    """The candidate of highest value in the next state."""
     proposals: Int[Array, "B P A"]
-    """Along which the entropy is measured; none: along the best."""
+    """Proposals along whose prefixes the entropy is measured; if P is 0, it is measured along `best`."""
 
 
 def chain_up(chain: Decision, gamma: float) -> tuple[Decision, Int[Array, "B A"], Float[Array, "B"]]:
-    """Decisions that follow each other as one: rewards added up, and where the last one led to. Besides, the allocation
-    that was in force there, and by how much the value of that state is discounted."""
+    """Join consecutive decisions into one n-step transition.
+
+    Returns the transition (discounted sum of rewards; next state of the last decision), the allocation in force in that
+    next state, and the discount of its value.
+    """
     follows = follow_each_other(chain)
     count = jnp.sum(follows, axis=0)
     weights = gamma ** jnp.arange(len(follows))[:, None] * follows
@@ -116,11 +120,13 @@ def allocator_batch(
     candidates: CandidateCounts,
     entropy_proposals: int = 0,
 ) -> AllocatorBatch:
-    """Double Q-learning: the live critic chooses among fresh proposals, the target critic values the choice.
+    """Compute TD targets by double Q-learning: the live critic chooses among fresh candidates, the target critic values
+    the choice.
 
-    `chain` has n decisions that may follow each other, n x B. Proposals are learned where values are bootstrapped
-    from, n decisions later: with n > 1, the second to n-th decisions of episodes hardly teach them anything. Where the
-    episode ended, the next state is the first of another one: nothing of its value counts, but its proposals do.
+    `chain` holds n x B rows, n possibly consecutive decisions each. The proposal network is trained in the state that
+    is bootstrapped from, n decisions later; with n > 1 it therefore sees little of the second to n-th decisions of
+    episodes. Where the episode terminated, the next state is the first of another episode: its value is not used, but
+    the proposal network is trained there.
     """
     decisions, in_force, discount = chain_up(chain, gamma)
     view, later = view_of(decisions.state), view_of(decisions.next_state)
@@ -144,9 +150,9 @@ def allocator_batch(
 def aql_loss(
     params: Params, networks: AllocatorNetworks, batch: AllocatorBatch, entropy: float
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """The critic learns from its targets, the proposal to suggest what the critic found best.
+    """The critic's TD loss, plus the proposal's loss: cross-entropy with the best candidate, minus an entropy bonus.
 
-    Neither's gradient reaches the other.
+    The proposal's loss has no gradient for the critic and the encoder, and vice versa.
     """
     encoded = networks.encode(params, batch.view, batch.previous)
     raw = networks.raw_values(params, encoded, batch.allocation[..., None, :])[..., 0]

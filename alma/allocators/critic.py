@@ -11,12 +11,12 @@ from alma.task.view import View
 
 
 class AttentionCritic(nn.Module):
-    """The value of allocations; entities look at each other across subtasks."""
+    """The values of allocations; attention is across subtasks."""
 
     width: int = 128
     heads: int = 4
     use_relations: bool = False
-    """Whether relations add to keys and values of the attention."""
+    """Whether relations are added to keys and values of the attention."""
 
     @nn.compact
     def __call__(self, view: View, allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P"]:
@@ -29,7 +29,7 @@ class AttentionCritic(nn.Module):
         team = jnp.sum(belongs[..., :agents, :], axis=-2)
         others = jnp.sum(belongs[..., agents:, :], axis=-2)
         names = self.param("subtask", nn.initializers.normal(0.1), (subtasks, self.width))
-        # What is added to an entity depends on its subtask alone, so it is computed once a subtask.
+        # What is added to an entity depends only on its subtask, so it is computed once per subtask.
         counts = Dense(self.width, name="counts")(jnp.stack([team, others], axis=-1))
         entities = Dense(self.width, name="entity")(view.entities)
         inputs = nn.relu(entities[..., None, :, :] + belongs @ (names + 0.2 * counts))

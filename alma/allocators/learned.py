@@ -1,4 +1,4 @@
-"""The high level as a whole: allocators that learn, and allocators that follow a rule, behind one interface."""
+"""The learned allocator as a whole: its networks, how it allocates, and how it learns from replay."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
 from alma.learning.learner import Clock, LearnerState, Metrics, Params, begin_learner, learn
 from alma.nn.popart import make_head
-from alma.play.decisions import only_where
+from alma.play.decisions import apply_where
 from alma.play.situation import Candidates, Situation
 from alma.task.choice import choose_uniformly
 from alma.task.spec import TaskSpec
@@ -26,7 +26,7 @@ from alma.task.view import Allocation, View
 
 @dataclass(frozen=True)
 class LearnedAllocator:
-    """Amortised Q-learning: the best of many proposals."""
+    """An allocator that learns by amortised Q-learning: it takes the candidate of highest value."""
 
     spec: TaskSpec
     options: AllocatorOptions
@@ -38,6 +38,7 @@ class LearnedAllocator:
 
     @cached_property
     def networks(self) -> AllocatorNetworks:
+        """Proposal network, critic and head, as functions of parameters."""
         options = self.options.networks
         head = make_head(self.options.popart)
         features = self.spec.features_seen(options.places)
@@ -47,12 +48,12 @@ class LearnedAllocator:
 
     @property
     def candidates(self) -> CandidateCounts:
-        """While it learns."""
+        """Numbers of candidates in training."""
         return CandidateCounts(self.options.proposals, self.options.variations)
 
     @property
     def played_candidates(self) -> CandidateCounts:
-        """When it plays what it has learned: looking at more of them only costs time there."""
+        """Numbers of candidates in evaluation and later use, where more of them only cost time."""
         times = self.options.play_candidates
         return CandidateCounts(times * self.options.proposals, times * self.options.variations)
 
@@ -72,7 +73,7 @@ class LearnedAllocator:
             )
             return best, drawn[:, 0]
 
-        best, first = only_where(due, fresh, (view, previous), (previous, previous))
+        best, first = apply_where(due, fresh, (view, previous), (previous, previous))
         takes_first = jax.random.uniform(proposal_key, due.shape) < explore.proposal
         chosen = jnp.where(takes_first[:, None], first, best)
         chosen = wander(wander_key, chosen, view, explore.subtask)
@@ -85,14 +86,14 @@ class LearnedAllocator:
     def explain_allocation(
         self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation
     ) -> Candidates:
-        """What was taken, and everything that is proposed in this situation, with the critic's values."""
+        """The allocation taken and all candidates in this situation, with the critic's values."""
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
         drawn = draw_candidates(self.networks, params, key, encoded, situation.view, self.played_candidates)
         allocations = jnp.concatenate([jnp.asarray(taken)[None], drawn])
         return Candidates(allocations, self.networks.values(params, encoded, allocations))
 
     def values(self, params: Params, situation: Situation, allocations: Int[Array, "P A"]) -> Float[Array, "P"]:
-        """The critic's value of each of several allocations."""
+        """The critic's value of each allocation."""
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
         return self.networks.values(params, encoded, allocations)
 
@@ -104,7 +105,7 @@ class LearnedAllocator:
         view_of: Callable[[Any], View],
         clock: Clock,
     ) -> tuple[LearnerState, Metrics]:
-        assert decisions is not None, "what learns has its decisions kept"
+        assert decisions is not None, "replay keeps decisions for allocators that learn"
         options = self.options
 
         def once(learner: LearnerState, key: PRNGKeyArray) -> tuple[LearnerState, Metrics]:
@@ -135,7 +136,7 @@ class LearnedAllocator:
 
 
 def wander(key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, chance: Float[Array, ""]) -> Int[Array, "N A"]:
-    """Send some agents to random subtasks."""
+    """Move each agent to a random active subtask with probability `chance`."""
     send_key, subtask_key = jax.random.split(key)
     sent = jax.random.uniform(send_key, chosen.shape) < chance
     return jnp.where(sent, choose_uniformly(subtask_key, allowed_subtasks(view, chosen.shape[-1])), chosen)

@@ -1,4 +1,4 @@
-"""The networks of an allocator: a state is encoded once, then allocations are proposed and scored."""
+"""The networks of an allocator: a state is encoded once, then allocations are proposed and valued."""
 
 import abc
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from alma.allocators.critic import AttentionCritic
 from alma.allocators.pairs import PairCritic, PairEncoder, PairProposal
 from alma.allocators.pointer import PointerProposal
 from alma.allocators.proposal import Choices, allowed_subtasks, log_probability, propose
-from alma.nn.masks import look_at
+from alma.nn.masks import select_features
 from alma.nn.popart import Head
 from alma.task.view import View
 
@@ -21,43 +21,45 @@ Params = Any
 
 @dataclass(frozen=True)
 class AllocatorNetworks(abc.ABC):
-    """A proposal, and a critic whose head makes values of its outputs."""
+    """A proposal network, a critic, and the head that turns the critic's raw outputs into values."""
 
     head: Head
 
     @abc.abstractmethod
-    def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params: ...
+    def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params:
+        """Initial parameters."""
 
     @abc.abstractmethod
     def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> Any:
-        """Everything that is the same for all allocations and for both networks."""
+        """The encoding of a state: everything that does not depend on an allocation and that both networks use."""
 
     @abc.abstractmethod
     def choices(self, params: Params, encoded: Any) -> Choices:
-        """The state as the proposal sees it."""
+        """The encoding of a state that the proposal network draws from."""
 
     @abc.abstractmethod
     def raw_values(self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P"]:
-        """The critic's outputs; the head makes values of them, in the same order."""
+        """The critic's raw outputs. The head, which is monotonic, turns them into values."""
 
     def values(self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P"]:
+        """The critic's values of allocations."""
         return self.head.value(params["head"], self.raw_values(params, encoded, allocations))
 
     def proposals(self, params: Params, key: PRNGKeyArray, encoded: Any, count: int) -> Int[Array, "*b P A"]:
-        """Draw allocations."""
+        """Draw `count` allocations from the proposal network."""
         draw = jax.vmap(propose, in_axes=(0, None), out_axes=-2)
         return draw(jax.random.split(key, count), self.choices(params, encoded))
 
     def log_probabilities(
         self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]
     ) -> tuple[Float[Array, "*b P"], Float[Array, "*b P"]]:
-        """How probable the proposal finds allocations, and its entropy along the way to each, summed over agents."""
+        """Log-probabilities of allocations under the proposal network, and its entropy along the prefixes of each."""
         of_one = partial(log_probability, self.choices(params, encoded))
         return jax.vmap(of_one, in_axes=-2, out_axes=-1)(allocations)
 
 
 class PairState(NamedTuple):
-    """A state as codes of (agent, subtask) pairs."""
+    """A state encoded as embeddings of (agent, subtask) pairs and of subtasks."""
 
     codes: Float[Array, "*b A M H"]
     subtasks: Float[Array, "*b M H2"]
@@ -67,14 +69,16 @@ class PairState(NamedTuple):
 
 @dataclass(frozen=True)
 class PairAllocator(AllocatorNetworks):
-    """Ours: one encoder of (agent, subtask) pairs, which the critic trains and the proposal looks at."""
+    """Our networks: an encoder of (agent, subtask) pairs, trained by the critic's loss and shared with the proposal."""
 
     width: int
+    """Width of the encoder."""
     choice_width: int
+    """Width of the layers that are computed for every allocation."""
     things: int
-    """The most non-agent entities of a subtask."""
+    """The most non-agent entities of any one subtask."""
     features: tuple[int, ...]
-    """Of entities, that are looked at."""
+    """Indices of the entity features that the networks see."""
 
     @property
     def encoder(self) -> Any:
@@ -90,7 +94,7 @@ class PairAllocator(AllocatorNetworks):
 
     def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params:
         encoder_key, proposal_key, critic_key = jax.random.split(key, 3)
-        seen = look_at(self.features, view)
+        seen = select_features(self.features, view)
         encoder = self.encoder.init(encoder_key, seen, previous)
         codes, subtasks = self.encoder.apply(encoder, seen, previous)
         return {
@@ -101,7 +105,7 @@ class PairAllocator(AllocatorNetworks):
         }
 
     def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> PairState:
-        codes, subtasks = self.encoder.apply(params["encoder"], look_at(self.features, view), previous)
+        codes, subtasks = self.encoder.apply(params["encoder"], select_features(self.features, view), previous)
         return PairState(codes, subtasks, allowed_subtasks(view, previous.shape[-1]), view.active)
 
     def choices(self, params: Params, encoded: PairState) -> Choices:
@@ -113,7 +117,7 @@ class PairAllocator(AllocatorNetworks):
 
 
 class PointerState(NamedTuple):
-    """A state as it is: the paper's networks share nothing."""
+    """The inputs as they are: the paper's two networks share no encoder."""
 
     view: View
     previous: Int[Array, "*b A"]
@@ -121,12 +125,12 @@ class PointerState(NamedTuple):
 
 @dataclass(frozen=True)
 class PointerAllocator(AllocatorNetworks):
-    """The paper's: a pointer network, and a critic that attends to all entities."""
+    """The paper's networks: a pointer network as proposal, and a critic that attends to all entities."""
 
     width: int
     heads: int
     features: tuple[int, ...]
-    """Of entities, that are looked at."""
+    """Indices of the entity features that the networks see."""
     use_relations: bool = False
     """Whether both networks see relations between agents and entities."""
 
@@ -140,7 +144,7 @@ class PointerAllocator(AllocatorNetworks):
 
     def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params:
         proposal_key, critic_key = jax.random.split(key)
-        seen = look_at(self.features, view)
+        seen = select_features(self.features, view)
         return {
             "proposal": self.proposal.init(proposal_key, seen, previous),
             "critic": self.critic.init(critic_key, seen, previous[..., None, :]),
@@ -148,7 +152,7 @@ class PointerAllocator(AllocatorNetworks):
         }
 
     def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> PointerState:
-        return PointerState(look_at(self.features, view), previous)
+        return PointerState(select_features(self.features, view), previous)
 
     def choices(self, params: Params, encoded: PointerState) -> Choices:
         return self.proposal.apply(params["proposal"], encoded.view, encoded.previous)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from alma.learning.options import LearningOptions, _require, _require_at_least
+from alma.learning.options import LearningOptions, require, require_at_least
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class AllocatorNetworkOptions:
     """Give networks the absolute positions of entities, in addition to positions relative to the agent."""
 
     def __post_init__(self) -> None:
-        _require_at_least(1, self, "width", "heads", "choice_width")
-        _require(self.relations or self.places, "without relations, networks need places: set places too")
-        _require(
+        require_at_least(1, self, "width", "heads", "choice_width")
+        require(self.relations or self.places, "without relations, networks need places: set places too")
+        require(
             self.relations or self.kind == "pointer",
             "pair networks are made of relations: set relations, or choose the pointer network",
         )
-        _require(
+        require(
             self.width % self.heads == 0,
             f"width must be a multiple of the {self.heads} heads of attention, not {self.width}",
         )
@@ -71,17 +71,17 @@ class AllocatorOptions(LearningOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_at_least(1, self, "updates", "n_step", "period", "proposals", "play_candidates", "max_age")
-        _require_at_least(0, self, "entropy")
-        _require(
+        require_at_least(1, self, "updates", "n_step", "period", "proposals", "play_candidates", "max_age")
+        require_at_least(0, self, "entropy")
+        require(
             0 <= self.entropy_proposals <= self.proposals,
             f"entropy_proposals must lie between 0 and the {self.proposals} proposals, not {self.entropy_proposals}",
         )
-        _require(self.period <= 10_000, f"period must be at most 10000, not {self.period}")
-        _require(
+        require(self.period <= 10_000, f"period must be at most 10000, not {self.period}")
+        require(
             self.play_period >= 0, f"play_period must be a number of steps, or 0 for the period, not {self.play_period}"
         )
-        _require(
+        require(
             0 <= self.variations <= self.proposals,
             f"variations must lie between 0 and the {self.proposals} proposals, not {self.variations}",
         )

@@ -1,8 +1,8 @@
-"""An allocator over (agent, subtask) pairs: codes of all pairs once a state, then cheap sums for every allocation.
+"""Networks over (agent, subtask) pairs: embeddings of all pairs once per state, then cheap sums for every allocation.
 
-Both the proposal and the critic see an allocation only as the sum, per subtask, of the codes of the pairs in it.
-Because sums commute with linear layers, everything expensive is done once a state, however many allocations
-are proposed or scored.
+The proposal and the critic see an allocation only as the sum, per subtask, of the embeddings ("codes") of its pairs.
+Because sums commute with linear layers, everything expensive is computed once per state, however many allocations are
+proposed or valued.
 """
 
 from typing import Any, NamedTuple
@@ -18,15 +18,15 @@ from alma.task.view import View
 
 
 class PairEncoder(nn.Module):
-    """A code for every (agent, subtask) pair, and one for every subtask.
+    """Embeddings of all (agent, subtask) pairs and of all subtasks.
 
-    Every code knows the whole situation in sum: who is on the team and what there is to do. Whether one agent alone
-    will do in a subtask depends on who else there is. Of each subtask the first `things` entities are looked at: as
-    many as a subtask can have.
+    Every embedding includes a summary of the whole situation, the sums over the team and over the active subtasks:
+    whether one agent is enough for a subtask depends on who else there is.
     """
 
     width: int
     things: int
+    """The most non-agent entities of any one subtask."""
 
     @nn.compact
     def __call__(
@@ -59,13 +59,17 @@ class PairEncoder(nn.Module):
 
 
 class PairChoices(NamedTuple):
-    """What is added up along a choice is narrow: the only part whose cost grows with the number of proposals."""
+    """`Choices` over pairs. The memory is the sum, per subtask, of narrow vectors of the pairs chosen so far.
+
+    Its width C is small, because this is the only part whose cost grows with the number of proposals.
+    """
 
     own: Float[Array, "*b A M C"]
-    """What a pair brings to its own choice."""
+    """What a pair contributes to its own logit."""
     given: Float[Array, "*b A M C"]
-    """What a pair, once chosen, adds to its subtask for the agents that follow."""
+    """What a pair, once chosen, adds to the memory of its subtask for the following agents."""
     score: Float[Array, "C"]
+    """Weights of the last layer, which outputs logits."""
     allowed: Bool[Array, "*b A M"]
 
     def start(self) -> Any:
@@ -79,7 +83,7 @@ class PairChoices(NamedTuple):
 
 
 class PairProposal(nn.Module):
-    """A proposal over the codes of pairs."""
+    """A proposal network over the embeddings of pairs."""
 
     width: int
 
@@ -93,10 +97,10 @@ class PairProposal(nn.Module):
         return PairChoices(own, given, score, allowed)
 
 
-def add_up(codes: Float[Array, "*b A M H"], allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P M H"]:
-    """The sum, per subtask, of the codes of the pairs in an allocation.
+def sum_per_subtask(codes: Float[Array, "*b A M H"], allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P M H"]:
+    """The sum, per subtask, of the embeddings of the pairs in an allocation.
 
-    Agent after agent: as a product with a matrix of ones and zeros it takes more than twice as long.
+    Sums agent by agent: a product with the one-hot allocation matrix takes more than twice as long.
     """
     agents, subtasks = codes.shape[-3:-1]
 
@@ -108,9 +112,9 @@ def add_up(codes: Float[Array, "*b A M H"], allocations: Int[Array, "*b P A"]) -
 
 
 class Scaled(nn.Module):
-    """Vectors scaled to a mean square of one, and then by learned gains.
+    """RMS normalisation: vectors scaled to a mean square of one, then by learned gains.
 
-    The mean square is a product with a vector, because XLA would compute the inputs of a sum once more for it.
+    The mean square is computed as a product with a vector, because XLA would compute the inputs of a sum twice.
     """
 
     @nn.compact
@@ -122,11 +126,11 @@ class Scaled(nn.Module):
 
 
 class PairCritic(nn.Module):
-    """The value of allocations: sums of pair codes per subtask, a layer, and a sum over subtasks."""
+    """The values of allocations: sums of pair embeddings per subtask, two layers, and a sum over subtasks."""
 
     width: int
     hidden: int
-    """Of the last layer, which is computed anew for every allocation."""
+    """Width of the last hidden layer, which is computed for every allocation."""
 
     @nn.compact
     def __call__(
@@ -138,7 +142,7 @@ class PairCritic(nn.Module):
     ) -> Float[Array, "*b P"]:
         codes = Dense(self.width, use_bias=False, name="team")(codes)
         base = Dense(self.width, name="subtask")(subtasks)
-        hidden = nn.relu(Scaled(name="norm")(add_up(codes, allocations) + base[..., None, :, :]))
+        hidden = nn.relu(Scaled(name="norm")(sum_per_subtask(codes, allocations) + base[..., None, :, :]))
         hidden = nn.relu(Dense(self.hidden, name="hidden")(hidden))
         values = Dense(1, name="value")(hidden)[..., 0]
         return jnp.sum(jnp.where(active[..., None, :], values, 0), axis=-1)

@@ -14,18 +14,20 @@ from alma.task.view import View, subtask_of_entities
 
 
 class PointerChoices(NamedTuple):
-    """Agents point at subtasks.
+    """`Choices` of the pointer network: the logit of a subtask is the product of its embedding with the agent's.
 
-    A subtask is what it was encoded as, and what was added to it whenever an agent took it. Memory keeps the additions
-    only: there are many allocations, and a copy of all subtasks for every one of them is a lot to write and read.
+    Whenever an agent takes a subtask, a vector is added to the subtask's embedding. The memory holds these vectors
+    only: writing and reading a copy of all embeddings for each of many allocations would be slow.
     """
 
     agents: Float[Array, "*b A H"]
+    """Embeddings of agents."""
     subtasks: Float[Array, "*b M H"]
-    liking: Float[Array, "*b A M"]
-    """Products of the two, and what relations between agents and entities of a subtask add to them."""
+    """Embeddings of subtasks before any agent has taken one."""
+    affinity: Float[Array, "*b A M"]
+    """Products of the two, plus the contribution of relations between agents and the entities of a subtask."""
     things: Float[Array, "*b M"]
-    """Non-agent entities of each subtask."""
+    """Number of non-agent entities of each subtask."""
     allowed: Bool[Array, "*b A M"]
     counts_kernel: Float[Array, "2 H"]
     counts_bias: Float[Array, "H"]
@@ -36,11 +38,11 @@ class PointerChoices(NamedTuple):
         return ()
 
     def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
-        # The agent points at subtask + counts @ kernel + bias, one after the other: what it makes of all that does not
-        # depend on the allocation is the same for all.
+        # The logits are agent @ (subtask + counts @ kernel + bias), expanded into terms: those that do not depend on
+        # the allocation are computed once for all allocations.
         who = self.agents[..., agent, :]
         of_things, of_team = jnp.split(0.2 * who @ self.counts_kernel.T, 2, axis=-1)
-        pointed = self.liking[..., agent, :] + self.things * of_things
+        pointed = self.affinity[..., agent, :] + self.things * of_things
         pointed += (who @ self.counts_bias)[..., None]
         for taken, _, likes in memory:
             pointed += taken * (likes[..., agent, None] + of_team)
@@ -60,13 +62,14 @@ class PointerChoices(NamedTuple):
 class PointerProposal(nn.Module):
     """The paper's proposal: an autoregressive pointer network over subtasks.
 
-    With relations, an agent h points at g + U r, not at g alone, where r adds up its relations to the entities of the
-    subtask: as keys of attention are extended.
+    With relations, the logit of an agent h for a subtask g is h (g + U r) instead of h g, where r is the sum of the
+    agent's relations to the entities of the subtask: the way attention keys are extended with relations.
     """
 
     width: int = 128
     heads: int = 4
     use_relations: bool = False
+    """Whether relations between agents and entities contribute to the logits."""
 
     @nn.compact
     def __call__(self, view: View, previous: Int[Array, "*b A"]) -> PointerChoices:
@@ -75,21 +78,21 @@ class PointerProposal(nn.Module):
         belongs = allocation_matrix(subtask, count) * view.present[..., None]
         names = self.param("subtask", nn.initializers.normal(0.1), (count, self.width))
         embedded = Dense(self.width, name="entity")(view.entities) + belongs @ names
-        # A subtask is encoded from its own entities alone: agents come in only when they are given to it.
+        # A subtask is encoded from its own entities only; agents are added when they take it.
         things, of_things = embedded[..., agents:, :], belongs[..., agents:, :]
         together = jnp.einsum("...em,...fm->...ef", of_things, of_things) > 0
         attended = MultiHead(self.width, self.heads)(nn.relu(things), together)
         who, subtasks = embedded[..., :agents, :], jnp.einsum("...eh,...em->...mh", attended, of_things)
-        liking = jnp.einsum("...ah,...mh->...am", who, subtasks)
+        affinity = jnp.einsum("...ah,...mh->...am", who, subtasks)
         if self.use_relations:
             near = jnp.einsum("...aer,...em->...amr", view.relations[..., agents:, :], of_things)
             kernel = self.param("relation", of_any_size, (near.shape[-1], self.width))
-            liking += jnp.einsum("...ar,...amr->...am", who @ kernel.T, near)
+            affinity += jnp.einsum("...ar,...amr->...am", who @ kernel.T, near)
         lecun, zeros = nn.initializers.lecun_normal(), nn.initializers.zeros
         return PointerChoices(
             agents=who,
             subtasks=subtasks,
-            liking=liking,
+            affinity=affinity,
             things=jnp.sum(of_things, axis=-2),
             allowed=allowed_subtasks(view, agents),
             counts_kernel=self.param("counts_kernel", lecun, (2, self.width)),

@@ -1,6 +1,6 @@
-"""Proposals: allocations drawn agent after agent, each seeing what those before it were given.
+"""Autoregressive proposals: allocations are drawn agent by agent, each conditioned on the choices before it.
 
-What differs between networks is how a state is encoded (`Choices`); drawing allocations, and how probable one is,
+Proposal networks differ in how they encode a state (`Choices`); drawing an allocation and computing its log-probability
 are the same for all.
 """
 
@@ -17,19 +17,20 @@ from alma.task.view import NOBODY, View
 
 @runtime_checkable
 class Choices(Protocol):
-    """A state as a proposal sees it: everything that is the same for all allocations has been done."""
+    """A state as a proposal network encodes it: everything that does not depend on the allocation is precomputed."""
 
     @property
-    def allowed(self) -> Bool[Array, "*b A M"]: ...
+    def allowed(self) -> Bool[Array, "*b A M"]:
+        """Mask of the subtasks that each agent may take."""
 
     def start(self) -> Any:
-        """What is remembered before the first agent has chosen."""
+        """The memory before the first agent has chosen."""
 
     def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
-        """How an agent likes each subtask."""
+        """The logits of an agent's choice of subtask, given the choices before it."""
 
     def remember(self, agent: int, memory: Any, taken: Float[Array, "*b M"]) -> Any:
-        """What is remembered after the agent has taken a subtask (one-hot)."""
+        """The memory after an agent has taken a subtask (one-hot; zeros if none)."""
 
 
 def allowed_subtasks(view: View, agents: int) -> Bool[Array, "*b A M"]:
@@ -38,7 +39,7 @@ def allowed_subtasks(view: View, agents: int) -> Bool[Array, "*b A M"]:
 
 
 def propose(key: PRNGKeyArray, choices: Choices) -> Int[Array, "*b A"]:
-    """Draw one allocation; absent agents get nothing."""
+    """Draw one allocation; agents that may take no subtask get `NOBODY`."""
     allowed, memory, chosen = choices.allowed, choices.start(), []
     draws = jax.random.uniform(key, allowed.shape[:-1])
     for agent in range(allowed.shape[-2]):
@@ -51,8 +52,10 @@ def propose(key: PRNGKeyArray, choices: Choices) -> Int[Array, "*b A"]:
 
 
 def log_probability(choices: Choices, allocation: Int[Array, "*b A"]) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
-    """The log-probability of an allocation, and the entropy along its prefixes: summed over agents, of each agent's
-    choice given the choices before it. Averaged over draws of the proposal, that is the entropy of whole allocations.
+    """The log-probability of an allocation, and the entropy along its prefixes.
+
+    The latter is the sum over agents of the entropy of the agent's choice given the choices before it. In expectation
+    over proposals, it equals the entropy of whole allocations.
     """
     allowed, memory = choices.allowed, choices.start()
     members = allocation_matrix(allocation, allowed.shape[-1])

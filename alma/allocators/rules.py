@@ -1,4 +1,4 @@
-"""Allocators: who gives every agent a subtask. All share one interface, so that any can be put on any actors."""
+"""Allocators that follow a rule: heuristics of the task, random and fixed allocations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from alma.task.view import NOBODY, Allocation, View
 
 @dataclass(frozen=True)
 class Heuristic:
-    """One of the task's own rules, by name."""
+    """One of the task's heuristics, by name."""
 
     task: Task
     name: str
@@ -31,7 +31,7 @@ class Heuristic:
 
 
 def heuristic(task: Task, name: str = "") -> Heuristic:
-    """One of the task's own rules; its first one by default."""
+    """The task's heuristic of this name; its first one by default."""
     if not task.heuristics:
         raise ValueError(f"the task {task.spec.name!r} has no heuristic allocation: use another allocator")
     if name and name not in task.heuristics:
@@ -42,18 +42,18 @@ def heuristic(task: Task, name: str = "") -> Heuristic:
 
 
 def uniform(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
-    """Every present agent takes an active subtask at random."""
+    """Every present agent takes a uniformly random active subtask."""
     return choose_uniformly(key, allowed_subtasks(situation.view, len(situation.allocation)))
 
 
 def allocate_nobody(params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
-    """No agent is given a subtask, for actors that know of none."""
+    """No agent is given a subtask, for flat actors."""
     return jnp.full_like(situation.allocation, NOBODY)
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Every agent keeps one subtask; while that is not active, the agent has none."""
+    """Every agent keeps one subtask; while it is not active, the agent has none."""
 
     subtasks: tuple[int, ...]
 
@@ -64,7 +64,7 @@ class Fixed:
 
 
 def fixed(task: Task, subtasks: str) -> Fixed:
-    """An allocation written as a subtask for each agent, `0,0,1`."""
+    """A fixed allocation, written as one subtask per agent: `0,0,1`."""
     agents, last = task.spec.agents, task.spec.subtasks - 1
     try:
         numbers = tuple(int(part) for part in subtasks.split(","))
@@ -79,7 +79,7 @@ def fixed(task: Task, subtasks: str) -> Fixed:
 
 
 def allocator_by_name(task: Task, name: str) -> "RuleAllocator":
-    """`heuristic`, `heuristic:NAME`, `random` or `fixed:0,0,1`."""
+    """The rule named `heuristic`, `heuristic:NAME`, `random` or `fixed:0,0,1`."""
     kind, _, which = name.partition(":")
     if kind == "heuristic":
         return RuleAllocator(heuristic(task, which), needs_state=True)
@@ -94,13 +94,13 @@ def allocator_by_name(task: Task, name: str) -> "RuleAllocator":
 
 @dataclass(frozen=True)
 class RuleAllocator:
-    """An allocator that needs no learning: a heuristic, or chance."""
+    """An allocator that follows a rule and does not learn."""
 
     rule: Rule
     allocates: bool = True
-    """False where nobody is ever given a subtask."""
+    """False if no agent is ever given a subtask."""
     needs_state: bool = False
-    """Whether the rule looks at the task's state, which networks never do."""
+    """Whether the rule reads the task state; networks only read the view."""
 
     learns: ClassVar[bool] = False
     has_critic: ClassVar[bool] = False
@@ -119,7 +119,7 @@ class RuleAllocator:
         return self.rule(params, key, situation)
 
     def explain_allocation(self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation) -> None:
-        """A rule considers nothing else."""
+        """None: a rule has no candidates."""
 
     def update(
         self,

@@ -1,4 +1,4 @@
-"""The best allocation that a critic knows of, looked for with patience: it tells what proposals lose."""
+"""A search for the allocation that the critic values most, to measure what is lost by choosing among proposals."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,14 +14,14 @@ from alma.play.situation import Candidates, Situation
 from alma.task.view import NOBODY, Allocation, View
 
 ALL_AT_MOST = 10_000
-"""Up to so many allocations, a search scores them all."""
+"""Up to this number of possible allocations, the search values all of them."""
 
 
 @dataclass(frozen=True)
 class SearchAllocator:
-    """What the critic of a learned allocator finds best of all, not only of what is proposed.
+    """Maximises the critic of a learned allocator over all allocations, not only over proposals.
 
-    Scores every allocation where there are not too many, and improves on proposals agent by agent otherwise.
+    Values every allocation if there are at most `all_at_most`; otherwise improves proposals agent by agent.
     """
 
     learned: LearnedAllocator
@@ -35,7 +35,7 @@ class SearchAllocator:
         networks = self.learned.networks
         view, previous = situation.view, jnp.asarray(situation.allocation)
         best = search_all(networks, params, view, previous, self.all_at_most)
-        if view.active.shape[-1] ** len(previous) <= self.all_at_most:  # nothing can be more than this
+        if view.active.shape[-1] ** len(previous) <= self.all_at_most:  # static upper bound
             return best
         good = search_nearby(networks, params, key, view, previous, self.learned.options.proposals)
         return jnp.where(how_many(view, len(previous)) <= self.all_at_most, best, good)
@@ -43,26 +43,27 @@ class SearchAllocator:
     def explain_allocation(
         self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation
     ) -> Candidates:
-        """What was found, and what would have been proposed."""
+        """The allocation found, and the candidates that the learned allocator would have chosen from."""
         return self.learned.explain_allocation(params, key, situation, taken)
 
 
 BLOCK = 256
-"""Allocations that are scored at once."""
+"""Number of allocations that are valued in one batch."""
 
 SWEEPS = 20
-"""How often all agents are looked at again, at the most."""
+"""Maximum number of sweeps over all agents."""
 
 
 def how_many(view: View, agents: int) -> Float[Array, ""]:
-    """Allocations of present agents to active subtasks; a float, since there may be very many."""
+    """The number of allocations of present agents to active subtasks; a float, since it may be huge."""
     return jnp.sum(view.active).astype(jnp.float32) ** jnp.sum(view.present[:agents])
 
 
 def search_all(
     networks: AllocatorNetworks, params: Params, view: View, previous: Int[Array, "A"], at_most: int
 ) -> Int[Array, "A"]:
-    """The best of all allocations of present agents to active subtasks; nobody is sent where there are too many."""
+    """The best allocation of present agents to active subtasks, by exhaustive search; all `NOBODY` if there are more
+    than `at_most`."""
     encoded = networks.encode(params, view, previous)
     agents = previous.shape[-1]
     number = how_many(view, agents)
@@ -82,7 +83,7 @@ def search_all(
 
 
 def allocations_by_number(numbers: Int[Array, "P"], view: View, agents: int) -> Int[Array, "P A"]:
-    """Allocations counted through: every present agent is a digit, every active subtask a value it can have."""
+    """Allocations by their numbers: each present agent is a digit, whose values are the active subtasks."""
     present = view.present[:agents]
     subtasks = jnp.argsort(~view.active, stable=True)  # the active ones come first
     choices = jnp.maximum(jnp.sum(view.active), 1)
@@ -100,7 +101,7 @@ def search_nearby(
     previous: Int[Array, "A"],
     proposals: int,
 ) -> Int[Array, "A"]:
-    """Start from proposals and let one agent after the other go where it does most good, until none would move."""
+    """Coordinate ascent from proposals: move one agent after another to its best subtask, until none moves."""
     encoded = networks.encode(params, view, previous)
     agents, subtasks = previous.shape[-1], view.active.shape[-1]
     allowed = allowed_subtasks(view, agents)

@@ -1,1 +1,1 @@
-"""What actors and allocators share when they learn: replay, learner state, schedules."""
+"""What both levels need for learning: replay buffers, learner state, gradient steps and schedules."""

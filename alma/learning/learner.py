@@ -1,4 +1,4 @@
-"""One learner of learning: parameters, a target network that follows them, and an optimiser."""
+"""A learner's state: parameters, target network, optimiser state; and one gradient step."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 from alma.learning.options import LearningOptions
 
 AVERAGED = 0.1
-"""The share of all updates so far, the latest ones, that an average is about."""
+"""Fraction of the most recent updates covered by the running average."""
 
 Params = Any
 
@@ -22,37 +22,40 @@ Metrics = dict[str, Float[Array, ""]]
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class LearnerState:
-    """What one learner learns with."""
+    """The state of one learner, the actors or the allocator."""
 
     params: Params
     target: Params
+    """Parameters of the target network."""
     optimiser: Any
+    """Optimiser state."""
     copied: Int[Array, ""]
-    """Episodes played when the target was last copied."""
+    """Episodes finished when the target network was last updated."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Clock:
-    """How far a run is."""
+    """How far a run has got."""
 
     env_steps: Int[Array, ""]
     episodes: Int[Array, ""]
+    """Finished episodes."""
     progress: Float[Array, ""]
-    """From 0 to 1."""
+    """Fraction of the planned environment steps that are done, from 0 to 1."""
 
 
 def begin_learner(params: Params, options: LearningOptions) -> LearnerState:
-    """A learner before its first update."""
+    """The learner state before its first update."""
     target = jax.tree.map(jnp.copy, params)
     return LearnerState(params, target, make_optimiser(options, params).init(params), jnp.int32(0))
 
 
 def make_optimiser(options: LearningOptions, params: Params) -> optax.GradientTransformation:
-    """Clipped Adam, or the paper's RMSProp; one for proposals and one for the rest, as in the paper: neither's large
-    gradients cut the other's short.
+    """Adam or RMSProp with clipped gradients; as in the paper, the proposal network has an optimiser of its own, so
+    that large gradients of one part do not scale down those of the other.
 
-    To each its parameters are one vector: rules for each of them would be a good part of what there is to compile.
+    Each flattens its parameters into one vector: updating every leaf on its own would take much longer to compile.
     """
     rules = {"adam": optax.adam, "rmsprop": _rmsprop}
     rule = rules[options.optimiser](options.learning_rate)
@@ -71,7 +74,7 @@ def learn(
     options: LearningOptions,
     clock: Clock,
 ) -> tuple[LearnerState, Metrics]:
-    """One gradient step; then the target network follows, a little every time or wholly from time to time."""
+    """Take one gradient step, then move the target network: softly after each update, or every so many episodes."""
     gradients, metrics = jax.grad(loss, has_aux=True)(learner.params)
     updates, optimiser = make_optimiser(options, learner.params).update(gradients, learner.optimiser, learner.params)
     slower = 1 - (1 - options.final_rate) * clock.progress
@@ -82,8 +85,9 @@ def learn(
 
 
 def follow(average: Params, params: Params, updates: Int[Array, ""]) -> Params:
-    """The average of parameters after one more update, of so many.
+    """The running average of the parameters after update number `updates`.
 
-    It looks back on a part of the run, not on a number of updates: what is noise grows slower as a run goes on.
+    It covers a fixed fraction of the updates so far, not a fixed number: as a run goes on, fluctuations of the
+    parameters become slower and take more updates to average out.
     """
     return optax.incremental_update(params, average, jnp.minimum(1, 1 / (AVERAGED * updates)))

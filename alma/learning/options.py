@@ -5,21 +5,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 
-def _require(condition: bool, message: str) -> None:
+def require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)
 
 
-def _require_at_least(least: float, options: object, *names: str) -> None:
+def require_at_least(least: float, options: object, *names: str) -> None:
     for name in names:
         value = getattr(options, name)
-        _require(least <= value < math.inf, f"{name} must be at least {least}, not {value}")
+        require(least <= value < math.inf, f"{name} must be at least {least}, not {value}")
 
 
-def _require_positive(options: object, *names: str) -> None:
+def require_positive(options: object, *names: str) -> None:
     for name in names:
         value = getattr(options, name)
-        _require(0 < value < math.inf, f"{name} must be positive, not {value}")
+        require(0 < value < math.inf, f"{name} must be positive, not {value}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +49,9 @@ class LearningOptions:
     """Normalise value targets by their running mean and standard deviation (Pop-Art)."""
 
     def __post_init__(self) -> None:
-        _require(0 <= self.gamma <= 1, f"gamma must lie between 0 and 1, not {self.gamma}")
-        _require_at_least(1, self, "batch")
-        _require_at_least(0, self, "target_episodes")
-        _require_positive(self, "learning_rate", "clip", "reward_scale")
-        _require(0 <= self.final_rate <= 1, f"final_rate must lie between 0 and 1, not {self.final_rate}")
-        _require(0 < self.target_rate <= 1, f"target_rate must lie in (0, 1], not {self.target_rate}")
+        require(0 <= self.gamma <= 1, f"gamma must lie between 0 and 1, not {self.gamma}")
+        require_at_least(1, self, "batch")
+        require_at_least(0, self, "target_episodes")
+        require_positive(self, "learning_rate", "clip", "reward_scale")
+        require(0 <= self.final_rate <= 1, f"final_rate must lie between 0 and 1, not {self.final_rate}")
+        require(0 < self.target_rate <= 1, f"target_rate must lie in (0, 1], not {self.target_rate}")

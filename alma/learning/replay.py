@@ -1,4 +1,4 @@
-"""What is remembered: states, not features, in two rings. Steps are for the actors, decisions for the allocator."""
+"""Two replay buffers of task states (not features): environment steps for the actors, decisions for the allocator."""
 
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -12,59 +12,64 @@ Tree = TypeVar("Tree")
 
 
 def pick(tree: Tree, *index: Int[Array, "*#n"]) -> Tree:
-    """Rows by their places along the leading axes of everything. Places must be there: nothing looks for negative ones,
-    which would more than double what there is to compile."""
+    """Index the leading axes of every leaf. Indices must be in bounds and not negative: supporting negative ones would
+    more than double what has to be compiled."""
     return jax.tree.map(lambda leaf: leaf.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False), tree)
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Step:
-    """One step of one environment."""
+    """One environment step, as the actors' replay buffer stores it."""
 
     state: Any
+    """The task state before the step."""
     allocation: Int[Array, "*b A"]
     last_action: Int[Array, "*b A"]
+    """The action of the step before, -1 at the first."""
     action: Int[Array, "*b A"]
     rewards: Float[Array, "*b K"]
-    """Of the values that actors learn."""
+    """The reward of each value that the actors learn: one per subtask, or the global reward."""
     terminated: Bool[Array, "*b"]
     truncated: Bool[Array, "*b"]
     since_decision: Int[Array, "*b"]
-    """Steps since the allocation was decided on."""
+    """Steps since the allocation was made."""
     end: Int[Array, "*b"]
-    """How many episodes had ended before the one that ended with this step; it is set when the step is written."""
+    """Number of the episode end, counted over all environments, if an episode ended with this step. Set by `add_step`.
+    """
 
 
 STEPS_PER_END = 8
-"""There is room for the last state of one episode for so many steps in replay."""
+"""The buffer keeps one final state of an episode per so many steps."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Steps:
-    """A ring of the last T steps of N environments, time first, and one of the states in which episodes ended."""
+    """The actors' replay buffer: a ring of the last T steps of N environments, and one of final states of episodes."""
 
     rows: Step
-    """T x N of everything."""
+    """T x N steps, time first."""
     count: Int[Array, ""]
-    """Rows of N written so far."""
+    """Time steps written so far, each a row of N."""
     ends: Any
-    """The last states of the latest episodes, which no step begins in: K rows."""
+    """Final states of the latest episodes, which are not the `state` of any step: K rows."""
     ended: Int[Array, ""]
     """Episodes ended so far."""
 
     @property
     def length(self) -> int:
+        """T: the number of time steps that fit."""
         return self.rows.terminated.shape[0]
 
     @property
     def ends_kept(self) -> int:
+        """K: the number of final states that fit."""
         return jax.tree.leaves(self.ends)[0].shape[0]
 
 
 def empty_steps(example: Step, length: int) -> Steps:
-    """A ring for steps that look like the example (N rows)."""
+    """An empty buffer of `length` time steps, with shapes and dtypes from an example row of N steps."""
     environments = example.terminated.shape[0]
     kept = max(environments, length * environments // STEPS_PER_END)
     return Steps(
@@ -76,7 +81,7 @@ def empty_steps(example: Step, length: int) -> Steps:
 
 
 def add_step(steps: Steps, step: Step, reached: Any) -> Steps:
-    """Write one step of all environments over the oldest, and the states reached by it where episodes ended."""
+    """Overwrite the oldest time step with a new one, and store the states reached where episodes ended."""
     done = step.terminated | step.truncated
     end = steps.ended + jnp.cumsum(done) - done
     at, end_at = steps.count % steps.length, jnp.where(done, end % steps.ends_kept, steps.ends_kept)
@@ -85,7 +90,7 @@ def add_step(steps: Steps, step: Step, reached: Any) -> Steps:
             lambda ring, row: ring.at[at].set(row, wrap_negative_indices=False), steps.rows, replace(step, end=end)
         ),
         count=steps.count + 1,
-        # Where no episode ended, the place is out of range, and nothing is written.
+        # Where no episode ended, the index is out of range, and nothing is written.
         ends=jax.tree.map(
             lambda ring, row: ring.at[end_at].set(row, mode="drop", wrap_negative_indices=False), steps.ends, reached
         ),
@@ -94,21 +99,22 @@ def add_step(steps: Steps, step: Step, reached: Any) -> Steps:
 
 
 class Windows(NamedTuple):
-    """Steps that follow each other in one environment, T x B of everything. They may run across ends of episodes."""
+    """B windows of T consecutive steps of one environment each, T x B rows. Windows may span ends of episodes."""
 
     steps: Step
     decided: Any
-    """The states in which the allocations of the steps were decided on."""
+    """The states in which the allocations of the steps were made."""
     reached: Any
-    """The states that episodes ended in; of steps that ended none, any state."""
+    """The final states of the episodes that ended with these steps; arbitrary states for other steps."""
     kept: Bool[Array, "T B"]
-    """Whether the state that an episode ended in with this step is still there."""
+    """Where an episode ended with this step and its final state is still in the buffer."""
 
 
 def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int, before: int) -> Windows:
-    """Windows of `length` steps, whose allocations were decided on `before` steps ago at the most.
+    """Sample windows of `length` steps, uniformly.
 
-    There must be `length + before` rows.
+    `before` is the most steps ago that an allocation can have been made. The buffer must hold at least
+    `length + before` time steps.
     """
     time_key, env_key = jax.random.split(key)
     filled = jnp.minimum(steps.count, steps.length)
@@ -127,7 +133,7 @@ def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int, bef
 
 
 def unfold(windows: Tree, length: int) -> Tree:
-    """All windows of `length` steps within longer windows, side by side: `length` x (starts * batch)."""
+    """All sub-windows of `length` steps of longer windows, stacked along the batch axis: `length` x (starts * B)."""
 
     def slide(leaf: Array) -> Array:
         starts = leaf.shape[0] - length + 1
@@ -140,37 +146,38 @@ def unfold(windows: Tree, length: int) -> Tree:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Decision:
-    """A transition between two decision points of one environment."""
+    """A transition between two decision points of one environment, as the allocator's replay buffer stores it."""
 
     state: Any
     previous: Int[Array, "*b A"]
     """The allocation that this decision replaced."""
     allocation: Int[Array, "*b A"]
     reward: Float[Array, "*b"]
-    """Added up in between."""
+    """The sum of global rewards between the two decision points."""
     next_state: Any
     terminated: Bool[Array, "*b"]
     made_at: Int[Array, "*b"]
-    """Environment steps made when it was stored."""
+    """The run's environment steps when the decision was made."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Decisions:
-    """A ring of decisions for each of N environments, which make them at their own times."""
+    """The allocator's replay buffer: one ring of decisions per environment, since they decide at different times."""
 
     rows: Decision
-    """N x K of everything."""
+    """N x K decisions."""
     count: Int[Array, "N"]
     """Decisions written so far."""
 
     @property
     def length(self) -> int:
+        """K: the number of decisions that fit, per environment."""
         return self.rows.terminated.shape[1]
 
 
 def empty_decisions(example: Decision, length: int) -> Decisions:
-    """Rings for decisions that look like the example (N rows)."""
+    """An empty buffer of `length` decisions per environment, with shapes and dtypes from an example row of N."""
 
     def room(leaf: Array) -> Array:
         return jnp.zeros((leaf.shape[0], length, *leaf.shape[1:]), leaf.dtype)
@@ -179,9 +186,9 @@ def empty_decisions(example: Decision, length: int) -> Decisions:
 
 
 def add_decisions(decisions: Decisions, new: Decision, made: Bool[Array, "N"]) -> Decisions:
-    """Write the new decisions of those environments that made one."""
+    """Overwrite the oldest decision with the new one, in the environments where `made` is True."""
     environments = jnp.arange(made.shape[0])
-    at = jnp.where(made, decisions.count % decisions.length, decisions.length)  # out of range: not written
+    at = jnp.where(made, decisions.count % decisions.length, decisions.length)  # out of range: nothing is written
 
     def write(ring: Array, row: Array) -> Array:
         return ring.at[environments, at].set(row, mode="drop", wrap_negative_indices=False)
@@ -192,15 +199,15 @@ def add_decisions(decisions: Decisions, new: Decision, made: Bool[Array, "N"]) -
 def sample_decisions(
     key: PRNGKeyArray, decisions: Decisions, batch: int, now: Int[Array, ""], max_age: int, length: int = 1
 ) -> Decision:
-    """Draw decisions, the younger the likelier: chances fall linearly with age, to zero at `max_age` steps. With each
-    comes what stands behind it in its ring, `length` x batch in all: `follow_each_other` tells whether it follows it.
+    """Sample decisions with probabilities that fall linearly with age, to zero at `max_age` environment steps.
 
-    There must be a decision younger than that.
+    Each comes with the rows after it in its ring, `length` x batch in all; `follow_each_other` tells which of them
+    really are its successors. The buffer must hold at least one decision younger than `max_age`.
     """
     written = jnp.arange(decisions.length) < decisions.count[:, None]
     youth = jnp.clip(1 - (now - decisions.rows.made_at) / max_age, 0, 1)
     chances = jnp.cumsum(jnp.where(written, youth, 0))
-    # 1 - uniform is never 0, so that nothing without a chance is drawn.
+    # 1 - uniform is never 0, so that no decision of probability 0 is drawn.
     draws = (1 - jax.random.uniform(key, (batch,))) * chances[-1]
     environments, first = jnp.divmod(jnp.searchsorted(chances, draws), decisions.length)
     index = (first + jnp.arange(length)[:, None]) % decisions.length
@@ -208,10 +215,10 @@ def sample_decisions(
 
 
 def follow_each_other(chain: Decision) -> Bool[Array, "n B"]:
-    """Which decisions of a chain belong to the first one's episode, without a gap.
+    """Mask of the decisions of a chain that are consecutive decisions of the first one's episode.
 
-    One follows another if it was made later, and where that one led to: an episode that was cut off lacks its last
-    decision.
+    A decision follows another if it was made later, in the state that the other led to. Being next to each other in
+    the ring is not enough: the last decision of a truncated episode is not stored.
     """
 
     def equal(later: Array, earlier: Array) -> Bool[Array, "k B"]:
@@ -219,6 +226,6 @@ def follow_each_other(chain: Decision) -> Bool[Array, "n B"]:
         return jnp.all(same, axis=range(2, same.ndim))
 
     leaves = jax.tree.leaves(jax.tree.map(equal, chain.state, chain.next_state))
-    later = chain.made_at[1:] > chain.made_at[:-1]  # not so at the end of the ring, nor where it is still empty
+    later = chain.made_at[1:] > chain.made_at[:-1]  # False where the ring wraps around, and where it is still empty
     linked = reduce(jnp.logical_and, leaves, later & ~chain.terminated[:-1])
     return jnp.cumprod(jnp.concatenate([jnp.ones_like(chain.terminated[:1]), linked]), axis=0).astype(bool)

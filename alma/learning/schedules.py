@@ -1,4 +1,4 @@
-"""What changes as training goes on."""
+"""Schedules of hyperparameters that change during training."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from jaxtyping import Array, Float, Int
 
 @dataclass(frozen=True)
 class Linear:
-    """From `start` to `end` in a straight line over so many environment steps, then constant."""
+    """A linear schedule from `start` to `end`, constant afterwards."""
 
     start: float
     """Value at the first step."""
     end: float
     """Value at the end of the schedule, and ever after."""
     over: int
-    """Environment steps from start to end."""
+    """Environment steps from `start` to `end`."""
 
     def __post_init__(self) -> None:
         if self.over < 1:

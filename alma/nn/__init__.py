@@ -1,1 +1,1 @@
-"""Layers and small functions that networks are made of. Leading axes are batches."""
+"""Layers, masks and pytree helpers that the networks are built from. All leading axes are batch axes."""

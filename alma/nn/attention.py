@@ -1,6 +1,6 @@
-"""Trunks: features, relations and G masks in, one vector an agent and mask out.
+"""Trunks: networks that map entity features, relations and G masks to one vector per agent and mask.
 
-Most of the work is the same under all masks, and done once: agents that imagine to be in groups look several times.
+REFIL needs the outputs under several masks. Most of the computation does not depend on the mask and is done once.
 """
 
 import math
@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from alma.nn.layers import Dense, by_rows, of_any_size
+from alma.nn.layers import Dense, flat_dot_general, of_any_size
 
 
 class Heads(nn.Module):
-    """The weights of a layer, head by head."""
+    """The kernel of a linear layer without bias, split by attention head."""
 
     inputs: int
     heads: int
@@ -29,7 +29,7 @@ class Heads(nn.Module):
 
 
 class Affine(nn.Module):
-    """The weights of a layer, to be composed with those of others."""
+    """The kernel and bias of a linear layer, returned so that they can be composed with other layers."""
 
     inputs: int
     width: int
@@ -41,38 +41,38 @@ class Affine(nn.Module):
 
 
 def each_head(rows: Float[Array, "*b n F"], kernels: Float[Array, "n F W"]) -> Float[Array, "*b n W"]:
-    """Every head through a layer of its own: a few large products, instead of many small ones."""
-    flat = rows.reshape(math.prod(rows.shape[:-2]), *rows.shape[-2:])  # features may be none at all
+    """Apply to each head its own linear layer: a few large matrix products instead of many small ones."""
+    flat = rows.reshape(math.prod(rows.shape[:-2]), *rows.shape[-2:])  # not -1: there may be zero features
     products = jnp.stack([flat[:, head] @ kernel for head, kernel in enumerate(kernels)], axis=1)
     return products.reshape(*rows.shape[:-1], kernels.shape[-1])
 
 
 def all_heads(rows: Float[Array, "*b n F"], kernels: Float[Array, "n F W"]) -> Float[Array, "*b W"]:
-    """Every head through a layer of its own, and the sum over heads: one large product."""
+    """Apply to each head its own linear layer and sum over heads, as one large matrix product."""
     joined = rows.reshape(*rows.shape[:-2], math.prod(rows.shape[-2:]))
-    return by_rows(joined, kernels.reshape(-1, kernels.shape[-1]))
+    return flat_dot_general(joined, kernels.reshape(-1, kernels.shape[-1]))
 
 
 def add_up(parts: Iterable[Array]) -> Array:
-    """The sum of one array or more."""
+    """The sum of one or more arrays."""
     return reduce(jnp.add, parts)
 
 
 class MultiHead(nn.Module):
-    """Multi-head attention; the first rows of the inputs are the queries, as many as the mask has.
+    """Multi-head attention in which the first Q inputs are the queries (Q is the second-to-last axis of the mask).
 
-    Relations, where there are any, add to keys and values. A row with nothing to attend to yields zeros. Several masks
-    for the same inputs may be given along a leading axis of which inputs have one.
+    Relations, if given, are added to keys and values. A query with nothing to attend to yields zeros. To evaluate
+    several masks on the same inputs, put the masks along a leading axis that has size 1 in the inputs.
 
-    As a rule there are more inputs than queries. So there are no keys: queries are turned into what they look for in
-    inputs. And there are no values: inputs are mixed, and only then projected. The sums are the same.
+    Usually there are more inputs than queries, so keys and values are never formed: the key projection is applied to
+    the queries, and the value projection to the weighted sums of inputs. The result is the same.
     """
 
     width: int
     heads: int = 4
     last: int = 0
-    """Width of one more linear layer, directly behind the output. The layers from values on are then composed into one
-    before anything goes through them. 0: there is none."""
+    """Width of another linear layer right after the output layer; 0: none. The value, output and last layers are then
+    multiplied into one before they are applied."""
 
     @nn.compact
     def __call__(
@@ -105,7 +105,7 @@ class MultiHead(nn.Module):
         join, bias = Affine(self.width, self.width, name="output")()
         if not self.last:
             values = add_up(each_head(mixed, kernel) for mixed, kernel in found)
-            output = by_rows(values.reshape(*values.shape[:-2], self.width), join) + bias
+            output = flat_dot_general(values.reshape(*values.shape[:-2], self.width), join) + bias
             return jnp.where(anything, output, 0)
         last, offset = Affine(self.width, self.last, name="last")()
         join_last = (join @ last).reshape(self.heads, size, self.last)
@@ -114,7 +114,7 @@ class MultiHead(nn.Module):
 
 
 class Attention(nn.Module):
-    """A layer for every entity, then attention with agents as queries."""
+    """The paper's trunk: a dense layer for each entity, then attention with the agents as queries."""
 
     width: int
     heads: int = 4
@@ -134,16 +134,19 @@ class Attention(nn.Module):
 
 
 class Pooling(nn.Module):
-    """Next to an agent's own features: sums over the things it attends to, and over the team mates.
+    """Sum pooling: an agent's own features, a sum over the non-agent entities ("things") it attends to, and one over
+    its team mates.
 
-    Each is seen together with the agent's own features; things come with their relations to the agent, team mates
-    without. Only the first `things` an agent attends to under any mask are looked at (None: all): with as many as it
-    can see nothing is lost, and most pairs need never be computed. A row with nothing to attend to yields zeros.
+    Things and team mates are encoded together with the agent's own features; things also with their relations to the
+    agent. A row with nothing to attend to yields zeros.
     """
 
     width: int
     things: int | None
+    """Only the first so many things that an agent attends to under any mask are encoded; None: all. Nothing is lost if
+    an agent never attends to more, and most (agent, thing) pairs need not be computed."""
     normalise: bool = True
+    """Whether layer normalisation is applied to the sums."""
 
     @nn.compact
     def __call__(
@@ -178,7 +181,7 @@ class Pooling(nn.Module):
         relations: Float[Array, "*b A E R"],
         attends: Bool[Array, "*b G A E"],
     ) -> tuple[Float[Array, "*b G A K"], Float[Array, "*b A K F"], Float[Array, "*b A K R"]]:
-        """The things each agent looks at: under which masks it does, their features and relations."""
+        """For the things that each agent attends to: their masks, features and relations."""
         agents, entities = attends.shape[-2:]
         looked_at, near = attends[..., agents:].astype(jnp.float32), relations[..., agents:, :]
         things = features[..., None, agents:, :]
@@ -193,7 +196,7 @@ class Pooling(nn.Module):
 
 
 def masked_softmax(logits: Float[Array, "*#n"], mask: Bool[Array, "*#n"]) -> Float[Array, "*#n"]:
-    """Softmax over the last axis among what the mask allows; zeros where it allows nothing."""
+    """Softmax over the last axis where the mask is True, 0 elsewhere; all zeros if the mask is all False."""
     logits = jnp.where(mask, logits, -jnp.inf)
     highest = jnp.max(logits, axis=-1, keepdims=True, initial=-1e9)
     weights = jnp.where(mask, jnp.exp(logits - highest), 0)

@@ -1,4 +1,4 @@
-"""The layers that networks are made of."""
+"""The dense layer that all networks use."""
 
 import math
 from typing import Any
@@ -10,22 +10,24 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 
 def of_any_size(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
-    """Initial weights of a layer; no weights where there is nothing to weigh, as for a task without relations."""
+    """LeCun-normal initial weights; an empty kernel for zero input features, as in a task without relations."""
     return nn.initializers.lecun_normal()(key, shape, dtype) if shape[0] else jnp.zeros(shape, dtype)
 
 
-def by_rows(inputs: Float[Array, "*b F"], kernel: Float[Array, "F W"], *_: Any, **options: Any) -> Float[Array, "*b W"]:
-    """The product of a layer, with all rows in one axis.
+def flat_dot_general(
+    inputs: Float[Array, "*b F"], kernel: Float[Array, "F W"], *_: Any, **options: Any
+) -> Float[Array, "*b W"]:
+    """`inputs @ kernel`, with all leading axes flattened into one. Usable as the `dot_general` of `nn.Dense`.
 
-    The gradient of its weights is then a product of two matrices, which takes half the time.
+    The gradient of the kernel is then a product of two matrices, which takes half the time.
     """
-    rows = inputs.reshape(math.prod(inputs.shape[:-1]), inputs.shape[-1])  # features may be none at all
+    rows = inputs.reshape(math.prod(inputs.shape[:-1]), inputs.shape[-1])  # not -1: there may be zero features
     product = jax.lax.dot(rows, kernel, **options)
     return product.reshape(*inputs.shape[:-1], kernel.shape[-1])
 
 
 class Dense(nn.Dense):
-    """Flax's layer, with both."""
+    """`nn.Dense` that accepts zero-width inputs and flattens leading axes."""
 
     kernel_init: Any = of_any_size
-    dot_general: Any = by_rows
+    dot_general: Any = flat_dot_general

@@ -1,4 +1,4 @@
-"""Who may look at whom under an allocation, and at what."""
+"""Attention masks: which entities each agent may attend to under an allocation."""
 
 from dataclasses import replace
 
@@ -10,25 +10,25 @@ from alma.task.view import View, subtask_of_entities
 
 
 def allocation_matrix(allocation: Int[Array, "*b A"], subtasks: int) -> Float[Array, "*b A M"]:
-    """The allocation as ones and zeros; a row of zeros for nobody."""
+    """The allocation one-hot over subtasks; a row of zeros for `NOBODY`."""
     return jax.nn.one_hot(allocation, subtasks)
 
 
-def look_at(features: tuple[int, ...], view: View) -> View:
-    """A view with some of the features only."""
+def select_features(features: tuple[int, ...], view: View) -> View:
+    """The view restricted to the entity features of these indices."""
     if len(features) == view.entities.shape[-1]:
         return view
     return replace(view, entities=view.entities[..., np.array(features)])
 
 
 def same_subtask(view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A E"]:
-    """ALMA's mask: what is present and of an agent's own subtask, for agents that are present themselves."""
+    """ALMA's mask: a present agent attends to the present entities of its own subtask."""
     subtask = subtask_of_entities(view, allocation)
     shared = (allocation[..., :, None] == subtask[..., None, :]) & (allocation[..., :, None] >= 0)
     return shared & all_present(view)
 
 
 def all_present(view: View) -> Bool[Array, "*b A E"]:
-    """No mask but presence, of agents and of what they look at."""
+    """The mask without subtasks: every present agent attends to every present entity."""
     agents = view.visible.shape[-2]
     return view.present[..., None, :] & view.present[..., :agents, None]

@@ -1,4 +1,4 @@
-"""What a value network's output means: itself, or a quantity normalised by running statistics (Pop-Art)."""
+"""Output heads of value networks: the raw output is the value itself, or a normalised value (PopArt)."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -13,23 +13,24 @@ Params = Any
 
 @runtime_checkable
 class Head(Protocol):
-    """The last step from a network's raw output to a value."""
+    """Turns the raw output of a network into a value."""
 
-    def init(self) -> Params: ...
+    def init(self) -> Params:
+        """The initial parameters of the head."""
 
     def value(self, params: Params, raw: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """The value itself."""
+        """The value that a raw output stands for, in units of the rewards."""
 
     def error(self, params: Params, raw: Float[Array, "*n"], target: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """How far a prediction is from its target, in the units that are learned in."""
+        """The prediction minus its target, in the (normalised) units of the loss."""
 
     def adapt(self, params: Params, targets: Float[Array, "*n"], weight: Float[Array, "*n"]) -> Params:
-        """Take notice of new targets. Values stay what they were, except at the first ones."""
+        """Update the running statistics with new targets. All values are preserved, except at the first update."""
 
 
 @dataclass(frozen=True)
 class Plain:
-    """The output is the value."""
+    """The raw output is the value."""
 
     def init(self) -> Params:
         return {}
@@ -46,15 +47,16 @@ class Plain:
 
 @dataclass(frozen=True)
 class PopArt:
-    """Learns in units of the targets' running mean and deviation, with a scale and a shift of its own.
+    """PopArt: learns values normalised by the running mean and standard deviation of the targets.
 
-    The first targets set the statistics; the network's output has counted as normalised until then.
+    A learned scale and shift are applied to the raw output, and corrected whenever the statistics change, so that
+    values are preserved. Only the first targets do not preserve them: they set the statistics.
 
-    The scale is kept as a logarithm, so that a value never falls where the raw output rises: a mixer stays
-    monotonic.
+    The scale is stored as its logarithm and so stays positive: a mixer remains monotonic.
     """
 
     rate: float = 0.01
+    """Step size of the running statistics."""
 
     def init(self) -> Params:
         return {name: jnp.float32(value) for name, value in INITIAL.items()}
@@ -89,16 +91,16 @@ class PopArt:
 
 
 def make_head(popart: bool) -> Head:
-    """The head that the option asks for."""
+    """`PopArt`, or `Plain` without it."""
     return PopArt() if popart else Plain()
 
 
 INITIAL = {"log_scale": 0.0, "shift": 0.0, "mean": 0.0, "square": 1.0, "begun": 0.0}
-"""Scale and shift are learned; mean, mean square, and whether there have been any targets are kept."""
+"""Initial parameters: learned scale and shift, running mean and mean square, and whether there were any targets yet."""
 
 
 def _statistics(params: Params) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Mean and deviation; no gradient reaches them."""
+    """Running mean and standard deviation, with gradients stopped."""
     mean, square = jax.lax.stop_gradient((params["mean"], params["square"]))
     return mean, jnp.sqrt(jnp.maximum(square - mean**2, 1e-8))
 

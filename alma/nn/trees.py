@@ -1,4 +1,4 @@
-"""Small functions over trees of arrays."""
+"""Helpers for pytrees of arrays."""
 
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ Tree = TypeVar("Tree")
 
 
 def select(condition: Bool[Array, "*batch"], yes: Tree, no: Tree) -> Tree:
-    """Choose between two trees, row by row where the condition has rows."""
+    """`jnp.where` over pytrees; the condition is broadcast over the trailing axes of each leaf."""
 
     def pick(a: Array, b: Array) -> Array:
         shape = condition.shape + (1,) * (a.ndim - condition.ndim)
@@ -20,5 +20,5 @@ def select(condition: Bool[Array, "*batch"], yes: Tree, no: Tree) -> Tree:
 
 
 def zeros_like(shapes: Any) -> Any:
-    """Zeros in the shapes that `jax.eval_shape` tells."""
+    """Zeros with the shapes and dtypes returned by `jax.eval_shape`."""
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

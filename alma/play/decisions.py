@@ -1,7 +1,7 @@
-"""Deciding and acting: what is in force between two decision points, and how it changes from step to step.
+"""What stays in force between two decision points (allocation, strategy), and how it changes from step to step.
 
-Training and evaluation go through the same three functions: `renew` at the beginning of a step, `acted` at its end, and
-`forget` where an episode is over.
+Training and evaluation use the same functions: `renew` at the beginning of a step, `record_actions` after acting;
+`reset_where_done` where training goes on with a new episode.
 """
 
 from collections.abc import Callable
@@ -20,24 +20,25 @@ from alma.task.view import NOBODY, View
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class InForce:
-    """What N environments hold on to between two decision points."""
+    """The allocation and strategy in force in each of N environments, and what is needed to tell when to renew them."""
 
     allocation: Int[Array, "*N A"]
     strategy: Float[Array, "*N A H"] | None
-    """What a coach has advised; None where there is no coach."""
+    """The coach's strategy for each agent; None without a coach."""
     last_action: Int[Array, "*N A"]
     since_decision: Int[Array, "*N"]
     """Steps since the allocation was made."""
     active: Bool[Array, "*N M"]
-    """Active subtasks at the last step, to notice that one finished or appeared."""
+    """Active subtasks at the last step, to detect that one finished or appeared."""
 
 
 Decide: TypeAlias = Callable[[InForce, Bool[Array, "N"]], tuple[Int[Array, "N A"], Float[Array, "N A H"] | None]]
-"""(what is in force, where a decision is due) -> allocations and strategies, old ones where none is due."""
+"""(in force, mask of due decisions) -> (allocations, strategies): new ones where a decision is due, else the old ones.
+"""
 
 
 def nothing_in_force(environments: int, agents: int, subtasks: int, period: int, strategy: Any) -> InForce:
-    """Before an episode's first step: nobody is allocated, and a decision is due."""
+    """The initial `InForce` of N episodes: nobody is allocated, and a decision is due."""
     nobody = jnp.full((environments, agents), NOBODY, jnp.int32)
     return InForce(
         allocation=nobody,
@@ -49,7 +50,7 @@ def nothing_in_force(environments: int, agents: int, subtasks: int, period: int,
 
 
 def renew(in_force: InForce, view: View, period: int, decide: Decide) -> tuple[InForce, Bool[Array, "N"]]:
-    """New allocations, and what a coach advises, where a decision is due; and where it was."""
+    """Renew allocations and strategies where a decision is due; also returns the mask of due decisions."""
     due = jax.vmap(partial(decision_due, period=period))(
         in_force.since_decision, active_before=in_force.active, active=view.active
     )
@@ -58,13 +59,13 @@ def renew(in_force: InForce, view: View, period: int, decide: Decide) -> tuple[I
     return InForce(allocation, strategy, in_force.last_action, since, view.active), due
 
 
-def acted(in_force: InForce, actions: Int[Array, "N A"]) -> InForce:
-    """A step later."""
+def record_actions(in_force: InForce, actions: Int[Array, "N A"]) -> InForce:
+    """Store the actions just taken and count the step."""
     return replace(in_force, last_action=actions, since_decision=in_force.since_decision + 1)
 
 
-def forget(in_force: InForce, done: Bool[Array, "N"], period: int) -> InForce:
-    """Where an episode is over, nothing of it is known to the next one, and a decision is due."""
+def reset_where_done(in_force: InForce, done: Bool[Array, "N"], period: int) -> InForce:
+    """Where an episode is over, forget its allocation and last actions, and make a decision due."""
     nobody = jnp.full_like(in_force.allocation, NOBODY)
     return replace(
         in_force,
@@ -78,17 +79,17 @@ def forget(in_force: InForce, done: Bool[Array, "N"], period: int) -> InForce:
 def decision_due(
     steps_since: Int[Array, ""], period: int, active_before: Bool[Array, "M"], active: Bool[Array, "M"]
 ) -> Bool[Array, ""]:
-    """Whether to allocate anew: after `period` steps, and whenever a subtask finishes or appears."""
+    """Whether this step is a decision point: `period` steps after the last, or when a subtask finishes or appears."""
     return (steps_since >= period) | jnp.any(active_before != active)
 
 
-def only_where(
+def apply_where(
     due: Bool[Array, "N"], function: Callable[[Int[Array, ""], Any], Any], inputs: Any, otherwise: Any
 ) -> Any:
-    """Apply a function of (portion, rows) where it is due, and give other rows `otherwise`.
+    """Apply `function` to the rows of `inputs` that are due, in portions; the other rows of the result are `otherwise`.
 
-    Decisions are due in a quarter to a third of all environments: computing only those, portion by portion, saves
-    most of the cost of allocation.
+    The function gets the index of the portion's first row, to vary random keys, and the rows. Decisions are due in a
+    quarter to a third of all environments: computing only those saves most of the cost of allocation.
     """
     count = due.shape[0]
     room = max(1, count // 4)

@@ -1,4 +1,4 @@
-"""Parallel environments that reset themselves."""
+"""Parallel environments with automatic reset."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,18 +15,19 @@ from alma.task.task import Task
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Environments:
-    """N environments that run side by side; each has its next initial state in store."""
+    """The states of N parallel environments, and an initial state in reserve for each one's next episode."""
 
     state: Any
     """Task states, N rows."""
     spare: Any
-    """Initial states, N rows: where each environment goes on when its episode is over."""
+    """Initial states, N rows: each environment continues from its own when its episode is over."""
     spare_used: Bool[Array, "N"]
+    """Whether that initial state has been used, so that a new one must be drawn before the next reset."""
 
 
 def start(task: Task, key: PRNGKeyArray, count: int) -> Environments:
-    """Begin an episode in each of `count` environments."""
-    # One call, since drawing initial states is what takes long to compile.
+    """Reset `count` environments."""
+    # A single call draws both: resetting takes long to compile.
     drawn = jax.vmap(task.reset)(jax.random.split(key, 2 * count))
     return Environments(
         state=jax.tree.map(lambda leaf: leaf[:count], drawn),
@@ -38,9 +39,9 @@ def start(task: Task, key: PRNGKeyArray, count: int) -> Environments:
 def advance(
     task: Task, key: PRNGKeyArray, environments: Environments, actions: Int[Array, "N A"]
 ) -> tuple[Environments, Any, Outcome]:
-    """Step every environment and restart the finished ones.
+    """Step every environment and reset those whose episode is over.
 
-    Returns the environments, the states they reached before any restart, and the outcomes.
+    Returns the environments, the states they reached before any reset, and the outcomes.
     """
     step_key, reset_key = jax.random.split(key)
     count = actions.shape[0]
@@ -52,10 +53,10 @@ def advance(
 def _restart(
     task: Task, key: PRNGKeyArray, environments: Environments, reached: Any, done: Bool[Array, "N"]
 ) -> Environments:
-    """Move finished environments on to their spare states.
+    """Put environments whose episode is over into their spare initial states.
 
-    Drawing an initial state in every environment at every step would cost as much as stepping. Spares are
-    drawn all together, only when one is needed a second time, and none is handed out twice.
+    Drawing an initial state in every environment at every step would cost as much as stepping. So all spares are
+    redrawn together, only when one is needed a second time, and none is used twice.
     """
     exhausted = jnp.any(done & environments.spare_used)
     spare = jax.lax.cond(

@@ -1,4 +1,4 @@
-"""Playing whole episodes, and what they amount to."""
+"""Playing whole episodes without exploration."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from alma.nn.trees import select, zeros_like
-from alma.play.decisions import InForce, acted, nothing_in_force, only_where, renew
+from alma.play.decisions import InForce, apply_where, nothing_in_force, record_actions, renew
 from alma.play.situation import Situation
 from alma.play.summary import Results, join
 from alma.play.team import Params, Team
@@ -23,7 +23,7 @@ from alma.task.view import NOBODY, View, team_size
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Episodes:
-    """N episodes side by side. One stands still once it is over."""
+    """N episodes played in parallel. An episode that is over no longer changes."""
 
     key: Key[Array, "N"]
     state: Any
@@ -31,17 +31,19 @@ class Episodes:
     done: Bool[Array, "N"]
     success: Bool[Array, "N"]
     total: Float[Array, "N"]
-    """The return: rewards added up, undiscounted."""
+    """The undiscounted return so far."""
     length: Int[Array, "N"]
+    """Steps so far."""
     switches: Float[Array, "N"]
-    """Times that an agent was sent from one subtask to another although its own was still active."""
+    """How often an agent was moved to another subtask while its own was still active."""
     unattended: Float[Array, "N"]
-    """Active subtasks without an agent, added up over steps."""
+    """The number of active subtasks without an agent, summed over steps."""
     metrics: dict[str, Float[Array, "N"]]
+    """The task's metrics, summed over steps."""
 
 
 def begin(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> Episodes:
-    """Draw initial states; the first step will allocate."""
+    """N episodes in their initial states; the first step makes the first allocation."""
     count, spec = len(keys), task.spec
     reset_keys, key = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
     state = jax.vmap(task.reset)(reset_keys)
@@ -65,39 +67,39 @@ def begin(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> Epis
 
 
 def situations_of(state: Any, view: View, in_force: InForce) -> Situation:
-    """What there is to decide on in each of N environments."""
+    """The situations of N environments."""
     return Situation(state, view, in_force.allocation, in_force.last_action, in_force.strategy)
 
 
-class Played(NamedTuple):
-    """One step of N episodes, as it came about."""
+class PlayedStep(NamedTuple):
+    """One step of N episodes, recorded."""
 
     view: View
     decided: Episodes
-    """When allocations were made, and nobody had acted yet."""
+    """The episodes after the allocation and before the actions of this step."""
     outcome: Outcome
 
 
-def play_step(task: Task, team: Team, params: Params, episodes: Episodes) -> tuple[Episodes, Played]:
-    """One step of N episodes."""
+def play_step(task: Task, team: Team, params: Params, episodes: Episodes) -> tuple[Episodes, PlayedStep]:
+    """Play one step of N episodes; also returns a record of it."""
     view = jax.vmap(task.view)(episodes.state)
     decided = decide(team, params, episodes, view)
     after, outcome = act(task, team, params, decided, view)
-    return select(episodes.done, episodes, after), Played(view, decided, outcome)
+    return select(episodes.done, episodes, after), PlayedStep(view, decided, outcome)
 
 
 def deciding_keys(key: PRNGKeyArray) -> Key[Array, "3"]:
-    """For what comes later, the allocator, and the coach."""
+    """Keys for the rest of the episode, the allocator and the coach."""
     return jax.random.split(key, 3)
 
 
 def acting_keys(key: PRNGKeyArray) -> Key[Array, "3"]:
-    """For what comes later, the actors, and the task."""
+    """Keys for the rest of the episode, the actors and the task."""
     return jax.random.split(key, 3)
 
 
 def decide(team: Team, params: Params, episodes: Episodes, view: View) -> Episodes:
-    """Renew allocations, and what a coach advises, where a decision is due."""
+    """Renew allocations and strategies where a decision is due."""
     keys = jax.vmap(deciding_keys)(episodes.key)
     situations = situations_of(episodes.state, view, episodes.in_force)
 
@@ -108,14 +110,14 @@ def decide(team: Team, params: Params, episodes: Episodes, view: View) -> Episod
         return jax.vmap(allocate)(keys[:, 1], situations), jax.vmap(advise)(keys[:, 2], situations)
 
     def where_due(in_force: InForce, due: Bool[Array, "N"]) -> Any:
-        return only_where(due & ~episodes.done, fresh, (keys, situations), (in_force.allocation, in_force.strategy))
+        return apply_where(due & ~episodes.done, fresh, (keys, situations), (in_force.allocation, in_force.strategy))
 
     in_force, _ = renew(episodes.in_force, view, team.period, where_due)
-    return observe(replace(episodes, key=keys[:, 0], in_force=in_force), episodes.in_force.allocation, view)
+    return update_statistics(replace(episodes, key=keys[:, 0], in_force=in_force), episodes.in_force.allocation, view)
 
 
-def observe(episodes: Episodes, before: Int[Array, "N A"], view: View) -> Episodes:
-    """Take down what allocations do."""
+def update_statistics(episodes: Episodes, before: Int[Array, "N A"], view: View) -> Episodes:
+    """Update the statistics of allocations: switches and unattended subtasks."""
     allocation = episodes.in_force.allocation
     still_active = jnp.take_along_axis(view.active, before, axis=-1)
     torn_away = (allocation != before) & still_active & (before != NOBODY) & (allocation != NOBODY)
@@ -128,7 +130,7 @@ def observe(episodes: Episodes, before: Int[Array, "N A"], view: View) -> Episod
 
 
 def act(task: Task, team: Team, params: Params, episodes: Episodes, view: View) -> tuple[Episodes, Outcome]:
-    """Let the actors have their step."""
+    """Let the actors act and step the task."""
     keys = jax.vmap(acting_keys)(episodes.key)
     situations = situations_of(episodes.state, view, episodes.in_force)
     actions = jax.vmap(partial(team.actors.greedy, params["actors"]))(keys[:, 1], situations)
@@ -137,7 +139,7 @@ def act(task: Task, team: Team, params: Params, episodes: Episodes, view: View) 
         episodes,
         key=keys[:, 0],
         state=state,
-        in_force=acted(episodes.in_force, actions),
+        in_force=record_actions(episodes.in_force, actions),
         done=outcome.done,
         success=outcome.success,
         total=episodes.total + outcome.reward,
@@ -153,20 +155,20 @@ def _play_batch(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -
     sizes = jax.vmap(lambda state: team_size(task.view(state), task.spec.agents))(episodes.state)
 
     def goes_on(episodes: Episodes) -> Bool[Array, ""]:
-        # The limit matters to tasks that break their contract only: they must not hang.
+        # The limit only matters for tasks that break their contract by never ending: evaluation must not hang.
         return ~jnp.all(episodes.done) & (jnp.max(episodes.length) < task.spec.max_steps)
 
     return jax.lax.while_loop(goes_on, lambda now: play_step(task, team, params, now)[0], episodes), sizes
 
 
 def check_episodes(count: int) -> None:
-    """Complain about a number of episodes that cannot be played."""
+    """Raise a ValueError unless the number of episodes is at least 1."""
     if count < 1:
         raise ValueError(f"episodes must be at least 1, not {count}")
 
 
 def episode_keys(seed: int, count: int) -> Key[Array, "{count}"]:
-    """Where each of the first episodes of a seed begins."""
+    """The random keys of the first `count` episodes of a seed."""
     return jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(count))
 
 
@@ -179,8 +181,11 @@ def play_episodes(
     parallel: int = 256,
     on_progress: Callable[[int, Results], None] | None = None,
 ) -> Results:
-    """Play whole episodes, `parallel` at a time. Episode i of a seed is the same whatever the batch, but for rounding:
-    networks add up in another order in other batches, which may tip a close battle."""
+    """Play whole episodes, `parallel` at a time.
+
+    Episode i of a seed does not depend on the batch size, except for rounding: floating-point sums are computed in
+    another order in batches of another size, which may decide a close battle.
+    """
     check_episodes(episodes)
     parallel = min(parallel, episodes)
     keys = episode_keys(seed, -(-episodes // parallel) * parallel)

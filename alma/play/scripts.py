@@ -1,4 +1,4 @@
-"""Scripted actors, and random ones."""
+"""Actors that follow a scripted policy or act at random."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from alma.task.view import Actions, available_under
 
 
 def scripted_actors(task: Task, name: str) -> ScriptedActors:
-    """Actors that follow one of the task's scripts, or act at `random`."""
+    """Actors that follow the scripted policy of this name of the task, or uniformly random ones (`random`)."""
     if name == "random":
         return ScriptedActors(RandomActions(task))
     if name not in task.policies:
@@ -23,7 +23,7 @@ def scripted_actors(task: Task, name: str) -> ScriptedActors:
 
 @dataclass(frozen=True)
 class TaskScript:
-    """A script of the task, by name."""
+    """One of the task's scripted policies, by name."""
 
     task: Task
     name: str
@@ -34,7 +34,7 @@ class TaskScript:
 
 @dataclass(frozen=True)
 class RandomActions:
-    """A random available action for every agent."""
+    """A uniformly random available action for every agent."""
 
     task: Task
 

@@ -1,4 +1,4 @@
-"""What there is to decide on, and what those who decide can tell of it."""
+"""The inputs of a decision (`Situation`), and explanations of decisions (`ActionValues`, `Candidates`)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -8,41 +8,43 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from alma.task.view import Actions, Allocation, View
 
 Strategy: TypeAlias = Float[Array, "*b A H"] | None
-"""What a coach advises every agent; None where there is no coach."""
+"""The coach's strategy vector for each agent; None without a coach."""
 
 
 class Situation(NamedTuple):
-    """What there is to decide on, in one environment."""
+    """What actors or an allocator decide from, in one environment."""
 
     state: Any
+    """The task state; only heuristics and scripted policies look at it."""
     view: View
     allocation: Allocation
-    """The one in force; to an allocator, the one it may replace."""
+    """The allocation in force; for an allocator, the one it may replace."""
     last_action: Actions
-    """-1 before the first."""
+    """The last action of each agent, -1 before the first."""
     strategy: Strategy = None
 
 
 Rule: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Allocation]
-"""An allocation by rule: (parameters, key, situation) -> allocation. The parameters are there for learned ones."""
+"""A rule that allocates: (parameters, key, situation) -> allocation. Rules that were not learned ignore the parameters.
+"""
 
 Script: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Actions]
-"""Actions by rule: (parameters, key, situation) -> actions."""
+"""A rule that acts: (parameters, key, situation) -> actions."""
 
 
 class ActionValues(NamedTuple):
-    """What actors expect of their actions."""
+    """The utilities of all actions, and what they are based on."""
 
     values: Float[Array, "A U"]
-    """The utility of every action to every agent."""
+    """The utility of every action of every agent."""
     available: Bool[Array, "A U"]
     """Actions that may be taken."""
     sees: Bool[Array, "A E"]
-    """What each agent attends to."""
+    """Entities that each agent attends to."""
 
 
 class Candidates(NamedTuple):
-    """Allocations that an allocator has chosen from, the one it took first. One may occur several times."""
+    """Allocations that an allocator chose from. The first one is the one it took; there may be duplicates."""
 
     allocations: Int[Array, "P A"]
     values: Float[Array, "P"]

@@ -1,49 +1,55 @@
-"""What a number of episodes came to."""
+"""Results of episodes, and their summary statistics."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
-import scipy  # and not its statistics, which it loads when they are asked for: that takes most of a second
+import scipy  # scipy.stats is loaded lazily, on first use: importing it takes most of a second
 from jaxtyping import Bool, Float, Int
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a number of episodes came to, one row each."""
+    """Results of N episodes, one row each."""
 
     success: Bool[np.ndarray, "N"]
     total: Float[np.ndarray, "N"]
+    """Undiscounted returns."""
     length: Int[np.ndarray, "N"]
+    """Steps."""
     team_size: Int[np.ndarray, "N"]
+    """Agents present at the beginning."""
     switches: Float[np.ndarray, "N"]
+    """How often an agent was moved to another subtask while its own was still active."""
     unattended: Float[np.ndarray, "N"]
+    """The number of active subtasks without an agent, summed over steps."""
     metrics: dict[str, Float[np.ndarray, "N"]]
+    """The task's metrics, summed over steps."""
 
     @property
     def success_rate(self) -> float:
-        """The share of episodes that ended in success."""
+        """The fraction of episodes that ended in success."""
         return float(np.mean(self.success))
 
     @property
     def mean_return(self) -> float:
-        """The mean over episodes of the rewards added up, undiscounted."""
+        """The mean undiscounted return."""
         return float(np.mean(self.total))
 
     def summary(self) -> dict[str, Any]:
-        """Means and rates, with 95 % intervals of success rates, altogether and by team size; ready for JSON."""
+        """Means, and success rates with 95 % intervals, overall and by team size; ready for JSON."""
         return summarise(self)
 
 
 def join(parts: list[Results]) -> Results:
-    """Put the rows of several results together."""
+    """Concatenate the rows of several results."""
     columns = [vars(part) for part in parts]
     return Results(**jax.tree.map(lambda *column: np.concatenate(column), *columns))
 
 
 def summarise(results: Results) -> dict[str, Any]:
-    """The metrics of a set of episodes, ready for JSON; rates with their 95 % intervals."""
+    """Means, and success rates with 95 % intervals, overall and by team size; ready for JSON."""
     sizes = {int(size): results.success[results.team_size == size] for size in np.unique(results.team_size)}
     return {
         **success_rate(results.success),

@@ -1,4 +1,4 @@
-"""A team: actors and an allocator that play together, whatever they are made of."""
+"""A team: actors and an allocator, learned or scripted, that play together."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -9,54 +9,54 @@ from alma.play.situation import ActionValues, Candidates, Script, Situation, Str
 from alma.task.view import Actions, Allocation
 
 Params: TypeAlias = Any
-"""What a team has learned: `{"actors": ..., "allocator": ...}`."""
+"""The learned parameters of a team: `{"actors": ..., "allocator": ...}`."""
 
 
 @runtime_checkable
 class PlayingActors(Protocol):
-    """What playing asks of actors. Keys and situations are those of one environment."""
+    """The interface that actors need for playing. Keys and situations are those of one environment."""
 
     @property
     def knows_subtasks(self) -> bool:
-        """Whether an allocation means anything to them."""
+        """Whether they act on allocations; False for flat actors."""
 
     @property
     def is_coached(self) -> bool:
-        """Whether they follow the strategies of a coach."""
+        """Whether a coach gives them strategies."""
 
     def greedy(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Actions:
         """The action of every agent, without exploration."""
 
     def advise_best(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Strategy:
-        """The strategy of every agent from this decision on; None where there is no coach."""
+        """The coach's mean strategy for each agent, used until the next decision point; None without a coach."""
 
     def explain_actions(self, params: Any, key: PRNGKeyArray, situation: Situation) -> ActionValues | None:
-        """The values that `greedy` compares when it is given the same key; None where there are none."""
+        """The utilities that `greedy` compares when given the same key; None for actors without utilities."""
 
 
 @runtime_checkable
 class PlayingAllocator(Protocol):
-    """What playing asks of an allocator. Keys and situations are those of one environment."""
+    """The interface that an allocator needs for playing. Keys and situations are those of one environment."""
 
     @property
     def allocates(self) -> bool:
-        """False where nobody is ever given a subtask."""
+        """False if no agent is ever given a subtask."""
 
     @property
     def needs_state(self) -> bool:
-        """Whether it looks at the state of the task, which networks never do."""
+        """Whether it reads the task state; networks only read the view."""
 
     @property
     def has_critic(self) -> bool:
-        """Whether it can tell the value of an allocation."""
+        """Whether it has a critic that values allocations."""
 
     def greedy(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Allocation:
-        """The allocation it makes, without exploration."""
+        """The allocation it chooses, without exploration."""
 
     def explain_allocation(
         self, params: Any, key: PRNGKeyArray, situation: Situation, taken: Allocation
     ) -> Candidates | None:
-        """What `greedy` chooses from when it is given the same key; None where there is no critic."""
+        """The candidates that `greedy` chooses from when given the same key; None without a critic."""
 
 
 A_co = TypeVar("A_co", bound=PlayingActors, covariant=True)
@@ -65,12 +65,12 @@ B_co = TypeVar("B_co", bound=PlayingAllocator, covariant=True)
 
 @dataclass(frozen=True)
 class Team(Generic[A_co, B_co]):
-    """Actors, an allocator, and how often it allocates. What they have learned is kept apart, as `Params`."""
+    """Actors, an allocator, and how often it allocates. Their parameters are kept separately, as `Params`."""
 
     actors: A_co
     allocator: B_co
     period: int
-    """Steps between allocations, at the most."""
+    """Maximum number of steps between two allocations."""
 
     def __post_init__(self) -> None:
         if self.period < 1:
@@ -78,12 +78,12 @@ class Team(Generic[A_co, B_co]):
 
 
 NOTHING_LEARNED: Params = {"actors": {}, "allocator": {}}
-"""The parameters of a team that follows scripts and rules alone."""
+"""The parameters of a team that has nothing to learn: scripted actors and a rule as allocator."""
 
 
 @dataclass(frozen=True)
 class ScriptedActors:
-    """Actors that follow a script."""
+    """Actors that follow a scripted policy."""
 
     script: Script
 

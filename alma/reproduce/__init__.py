@@ -1,1 +1,1 @@
-"""Every figure of the paper: which runs it takes, the runs themselves, and what they show."""
+"""Reproducing the figures of the paper: the runs they need, training and scoring them, statistics, tables and plots."""

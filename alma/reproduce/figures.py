@@ -1,4 +1,4 @@
-"""The figures as data: what is trained for each, and what is then played."""
+"""The figures as data: the runs to train for each, and the episodes to play with them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
@@ -39,16 +39,16 @@ class Arm:
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Options that differ from the preset, by their path: `allocator.period`."""
     seeds: int | None = None
-    """At most so many of the seeds."""
+    """Maximum number of seeds."""
     preset: str | None = None
-    """The preset it takes where others of the figure take `fast`."""
+    """The preset that replaces `fast` for this arm."""
 
     def preset_for(self, preset_name: str) -> str:
-        """The preset of its runs, where the figure is asked for with a preset."""
+        """The preset of this arm's runs if the figure is made with the given preset."""
         return self.preset if self.preset and preset_name == "fast" else preset_name
 
     def config(self, preset_name: str, seed: int, steps: int | None = None) -> RunConfig:
-        """The run with a seed; `steps` instead of the preset's."""
+        """The configuration of the run with a seed; `steps` overrides the preset's."""
         preset_name = self.preset_for(preset_name)
         options = with_overrides(preset(preset_name, self.setting.task), self.changes)
         if steps is not None:
@@ -56,14 +56,14 @@ class Arm:
         return RunConfig(self.setting.task, dict(self.setting.options), self.method, preset_name, seed, options)
 
     def run_name(self, preset_name: str, seed: int) -> str:
-        """Of the run's folder; figures that need the same run find it there."""
+        """The name of the run's folder, which figures with the same run share."""
         changes = [f"{path}={plain(value)}" for path, value in self.changes.items()]
         preset_name = self.preset_for(preset_name)
         return "_".join([self.setting.name, self.method.replace(":", "-"), *changes, preset_name, str(seed)])
 
 
 def plain(value: Any) -> str:
-    """A value as part of a file's name; of a whole group of options, its type will do."""
+    """A value as part of a file name; a group of options is represented by the name of its type."""
     if isinstance(value, tuple):
         return ",".join(map(plain, value))
     return type(value).__name__ if is_dataclass(value) else str(value)
@@ -71,21 +71,21 @@ def plain(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """Episodes to be played with what one run has learned, or two: the points of a figure."""
+    """A test case: episodes to play with the policies of an arm. It gives one point of the figure per seed."""
 
     panel: str
-    """The part of the figure it belongs to."""
+    """The panel of the figure."""
     label: str
     arm: Arm
-    """Whose run it is; one point for each of its seeds."""
+    """The arm whose runs play."""
     at: float | None = None
-    """Where it stands on the axis of a sweep."""
+    """The value on the axis of a sweep."""
     task_options: Mapping[str, Any] = field(default_factory=dict)
-    """What is different from training."""
+    """Task options that differ from training."""
     allocator: Arm | str | None = None
-    """Who allocates instead: the run of an arm with the same seed, or a rule."""
+    """The allocator to use instead of the run's own: that of another arm's run with the same seed, or a rule."""
     other_seed: bool = False
-    """Whether the allocator comes from the run with the next seed; the last seed is followed by the first."""
+    """Whether the allocator comes from the run with the next seed (cyclically)."""
 
 
 Kind = Literal["curves", "sweep", "bars"]
@@ -93,33 +93,34 @@ Kind = Literal["curves", "sweep", "bars"]
 
 @dataclass(frozen=True)
 class Figure:
-    """What to case, and so what to train, and how to show it."""
+    """A figure: its cases, which determine the runs to train, and how they are shown."""
 
     name: str
     title: str
     kind: Kind
     cases: tuple[Case, ...]
     seeds: int
-    """How many, if not told."""
+    """Default number of seeds."""
     axis: str = ""
-    """What a sweep goes over; its panels say so if not given."""
+    """Label of the axis of a sweep; by default the title of the panel."""
     logarithmic: bool = False
+    """Whether the axis of a sweep is logarithmic."""
     over: Literal["steps", "minutes"] = "steps"
-    """What training is measured by, and learning curves go over: methods have the same steps, or steps of their own."""
+    """The x axis of learning curves. `steps`: all methods are trained for the same steps; `minutes`: for their own."""
     reference: str = "ALMA"
     """The label that others are compared with."""
     presets: tuple[str, ...] = tuple(PRESETS)
-    """With which it makes sense."""
+    """The presets that the figure can be made with."""
 
     @property
     def arms(self) -> tuple[Arm, ...]:
-        """Everything that has to be trained, each once."""
+        """All arms that have to be trained, each once."""
         allocators = [case.allocator for case in self.cases if isinstance(case.allocator, Arm)]
         needed = {arm.run_name("fast", 0): arm for arm in [case.arm for case in self.cases] + allocators}
         return tuple(needed.values())
 
     def misfit(self, preset_name: str, steps: int | None) -> str:
-        """Why it makes no sense with a preset, or with a number of steps for all runs; nothing where it does."""
+        """Why the figure cannot be made with a preset, or with a common number of steps; empty if it can."""
         if preset_name not in self.presets:
             return f"{self.name} makes no sense with preset {preset_name}: choose {' or '.join(self.presets)}"
         if steps is not None and self.over == "minutes":
@@ -127,7 +128,7 @@ class Figure:
         return ""
 
     def only(self, methods: tuple[str, ...], settings: tuple[str, ...]) -> "Figure":
-        """The part with these methods and settings; everything where none are named."""
+        """The part of the figure with these methods and settings; an empty tuple stands for all of them."""
 
         def wanted(arm: Arm | str | None) -> bool:
             if not isinstance(arm, Arm):
@@ -138,7 +139,7 @@ class Figure:
 
 
 def cases_of(arms: tuple[Arm, ...]) -> tuple[Case, ...]:
-    """Every run as it is, a panel for each setting."""
+    """Cases that play the runs as they were trained, with a panel for each setting."""
     return tuple(Case(arm.setting.title, arm.label, arm) for arm in arms)
 
 
@@ -155,6 +156,7 @@ LABELS = {
 
 
 def arms_of(setting: Setting, *methods: str, **options: Any) -> tuple[Arm, ...]:
+    """An arm for each method on a setting."""
     return tuple(Arm(setting, method, LABELS[method], **options) for method in methods)
 
 
@@ -172,14 +174,14 @@ _ALMA, _MATCHING, _DYNAMIC, _FLAT = arms_of(SZ_DISADVANTAGE, "alma", "heuristic:
 
 
 def with_steps(arms: tuple[Arm, ...], steps: Mapping[str, int]) -> tuple[Arm, ...]:
-    """Some methods with a number of steps of their own."""
+    """The arms with other numbers of steps for some methods."""
     return tuple(
         replace(arm, changes={**arm.changes, "steps": steps[arm.method]}) if arm.method in steps else arm
         for arm in arms
     )
 
 
-# What learns with less work for a step has more steps here, so that on the same machine no method is trained for fewer
+# Methods that need less time per step get more steps, so that on the same machine no method is trained for fewer
 # minutes than ALMA. The numbers are for preset `fast`.
 _over_minutes = partial(Figure, over="minutes", presets=("fast",))
 _CITY_MINUTES = with_steps(arms_of(SAVE_THE_CITY, *_CITY_METHODS), {"heuristic": 8_000_000, "flat": 6_000_000})
@@ -192,8 +194,10 @@ SPREADS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def spreads_of(arms: tuple[Arm, ...], swept: str = "spread", **options: Any) -> tuple[Case, ...]:
-    """Runs that were trained with armies far apart, and play where they are nearer to each other: one option of the
-    task is swept, `options` are the same at all points."""
+    """Cases for a sweep of one spread option in evaluation, of runs that were trained with armies far apart.
+
+    `options` are other task options, the same at all points.
+    """
     return tuple(
         Case(arm.setting.title, arm.label, arm, spread, {**options, swept: spread})
         for arm in arms
@@ -208,8 +212,8 @@ ENTROPIES = (0.001, 0.01, 0.1, 1.0)
 
 
 def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Case, ...]:
-    """ALMA with other values of one option, and what it is to stay above. The preset's own value is the same run as in
-    other figures."""
+    """Cases for a sweep of one option of ALMA, and baselines to compare with. With the preset's own value, the runs are
+    the same as those of other figures."""
     usual = preset("fast", SZ_DISADVANTAGE.task)
     sweep = (
         Case(
@@ -224,9 +228,9 @@ def sweep_of(panel: str, path: str, values: tuple[float, ...]) -> tuple[Case, ..
 
 
 def transplants(setting: Setting, *heuristics: str) -> tuple[Case, ...]:
-    """ALMA and heuristics as they were trained, and the allocator of each on the actors of the other.
+    """ALMA and heuristics as they were trained, and the allocator of each combined with the actors of the other.
 
-    A control tells what it costs alone that allocator and actors were not trained together: both are ALMA's.
+    A control combines allocator and actors of two ALMA seeds, which shows the cost of not having been trained together.
     """
     ours, *others = arms_of(setting, "alma", *heuristics)
     return (
@@ -238,7 +242,7 @@ def transplants(setting: Setting, *heuristics: str) -> tuple[Case, ...]:
 
 
 def faithful(setting: Setting, *methods: str, seeds: int) -> tuple[Arm, ...]:
-    """Runs with the paper's networks, mixer and losses."""
+    """Arms with the paper's networks, mixer and losses (preset `faithful`)."""
     return arms_of(setting, *methods, seeds=seeds, preset="faithful")
 
 
@@ -248,7 +252,7 @@ _ARCHITECTURE = {
         *faithful(SAVE_THE_CITY, "alma", seeds=3),
         *faithful(SAVE_THE_CITY, "heuristic", "flat", "alma-no-mask", "copa", seeds=2),
     ),
-    # Whether pooling favours who sees one building only: the others with attention, and everything else as in `fast`.
+    # Does pooling favour methods that see one building only? The others with attention, otherwise as in `fast`.
     "SaveTheCity, preset fast with attention": (
         *arms_of(SAVE_THE_CITY, "alma", seeds=2),
         *arms_of(SAVE_THE_CITY, "flat", "alma-no-mask", "copa", seeds=2, changes=_ATTENTION),
@@ -256,7 +260,7 @@ _ARCHITECTURE = {
     ),
     "S&Z disadvantage, preset faithful": faithful(SZ_DISADVANTAGE, "alma", "flat", seeds=2),
 }
-"""The runs of each panel."""
+"""The arms of each panel."""
 
 
 DEPARTURES: Mapping[str, Mapping[str, Any]] = {
@@ -299,8 +303,8 @@ DEPARTURES: Mapping[str, Mapping[str, Any]] = {
     "32 proposals, entropy along all": {"allocator.proposals": 32, "allocator.entropy_proposals": 32},
     "the paper's collection: 8 environments, an update an episode": {"collection": PAPER.collection},
 }
-"""Choices of `fast` undone one by one: how the paper has it, or a step in that direction, and rewards on another scale.
-Its schedules of exploration are made for 15 million steps."""
+"""Design choices of `fast`, each replaced by the paper's or by a step towards it; and another scale of rewards. The
+paper's schedules of exploration are meant for 15 million steps."""
 _ABLATIONS = (
     *(Arm(SAVE_THE_CITY, "alma", label, changes) for label, changes in DEPARTURES.items()),
     *arms_of(SAVE_THE_CITY, "alma-no-mask"),
@@ -395,7 +399,7 @@ FIGURES = {
 
 
 def find_figures(name: str, methods: tuple[str, ...] = (), settings: tuple[str, ...] = ()) -> list[Figure]:
-    """One figure by name, or `all` of them; only the parts with these methods and settings, where any are named."""
+    """One figure by name, or `all`; restricted to these methods and settings, if any are given."""
     if name != "all" and name not in FIGURES:
         raise ValueError(f"unknown figure {name!r}: choose from {', '.join(FIGURES)}, all")
     figures = list(FIGURES.values()) if name == "all" else [FIGURES[name]]

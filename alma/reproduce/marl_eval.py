@@ -1,7 +1,7 @@
-"""Data of a figure in the layout that marl-eval reads: environment, task, algorithm, run, step, metrics.
+"""The data of a figure in the layout of marl-eval: environment, task, algorithm, run, step, metrics.
 
-It takes algorithms that have the same runs in all tasks of an environment, evaluated equally often. A setting is
-therefore an environment of its own, and a point of a sweep a task.
+marl-eval needs the same runs for all algorithms in all tasks of an environment, evaluated equally often. So every
+setting becomes an environment, and every point of a sweep a task.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from alma.reproduce.scores import CurvePoint, Score
 
 
 def marl_eval(figure: Figure, scores: list[Score], curves: list[CurvePoint]) -> dict[str, Any]:
-    """What can be compared, with the evaluations that all of it has."""
+    """The comparable runs of a figure, with the evaluations that all of them have."""
     data: dict[str, Any] = {}
     for environment in dict.fromkeys(score.case.arm.setting.name for score in scores):
         runs = comparable([score for score in scores if score.case.arm.setting.name == environment], figure.reference)
@@ -28,7 +28,11 @@ def marl_eval(figure: Figure, scores: list[Score], curves: list[CurvePoint]) -> 
 
 
 def comparable(scores: list[Score], reference: str) -> list[Score]:
-    """Runs with the seeds that the reference has in all its tasks, of the labels that have them all there too."""
+    """The runs that have the same tasks and seeds for all labels.
+
+    Tasks and seeds are those of the reference (seeds: those that it has in all tasks); labels without all of these runs
+    are left out.
+    """
     found: dict[str, dict[tuple[str, int], Score]] = {}
     for score in scores:
         found.setdefault(score.case.label, {})[task_of(score.case), score.seed] = score
@@ -40,13 +44,13 @@ def comparable(scores: list[Score], reference: str) -> list[Score]:
 
 
 def task_of(case: Case) -> str:
-    """A setting, and where a sweep stands."""
+    """The name of marl-eval's task: the setting, with the panel and value of a sweep."""
     name = case.arm.setting.name
     return name if case.at is None else f"{name}: {case.panel} {case.at:g}"
 
 
 def run_of(score: Score, points: list[CurvePoint]) -> dict[str, Any]:
-    """Evaluations of a run, and what it came to in the end: its only evaluation where there is no other."""
+    """The evaluations of a run and its final score, which also serves as the only evaluation if there is no other."""
     end = CurvePoint(score.case, score.seed, score.run["step"], score.run["training_minutes"], score.summary)
     return {
         **{

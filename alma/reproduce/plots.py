@@ -1,4 +1,4 @@
-"""Pictures of figures, all in one style."""
+"""Plots of figures with matplotlib, all in one style."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ COLOURS = {
     "flat": "#009e73",
     "COPA": "#cc79a7",
 }
-"""Of methods, in every figure; safe for colour-blind people, and told apart by markers too."""
+"""Colours of methods, the same in every figure and safe for colour-blind people; each also has a marker."""
 MARKERS = dict(zip(COLOURS, "oPsvDx^*", strict=True))
 OTHER = "#0072b2"
 
@@ -41,18 +41,18 @@ STYLE: Any = {
 
 
 def check_plots() -> None:
-    """Complain before any work is done that there will be no pictures."""
+    """Raise a ValueError if matplotlib is missing: called before anything is trained."""
     if find_spec("matplotlib") is None:
-        raise ValueError("pictures need matplotlib: pip install 'alma-marl[plots]', or give --no-plots")
+        raise ValueError("plots need matplotlib: pip install 'alma-marl[plots]', or give --no-plots")
 
 
 def picture_files(folder: Path) -> list[Path]:
-    """Where pictures of a figure are."""
+    """The files of the plots of a figure."""
     return [folder / "figure.png", folder / "figure.svg"]
 
 
 def draw(figure: Figure, rows: list[Row], curves: list[CurvePoint], folder: Path) -> list[Path]:
-    """Write a figure as PNG and SVG, next to each other."""
+    """Plot a figure as PNG and SVG; returns the files."""
     panels = list(dict.fromkeys(row.panel for row in rows))
     wide = 2 if figure.kind == "curves" or len(panels) > 1 else 1
     count = len(panels) * (2 if figure.kind == "curves" else 1)
@@ -81,7 +81,7 @@ def draw(figure: Figure, rows: list[Row], curves: list[CurvePoint], folder: Path
 
 
 def add_legend(picture: Any, axes: list[Any]) -> None:
-    """One for all, beside them, so that it hides nothing; bars have their labels already."""
+    """Add one legend for all axes, outside of them; bars have labels and need none."""
     lines = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     if lines:
         picture.legend(list(lines.values()), list(lines), loc="outside right upper", fontsize=8)
@@ -89,7 +89,7 @@ def add_legend(picture: Any, axes: list[Any]) -> None:
 
 @contextmanager
 def _canvas(title: str, count: int, columns: int, height: float) -> Iterator[tuple[Any, list[Any]]]:
-    """So many axes in so many columns."""
+    """Context manager for a matplotlib figure with `count` axes in `columns` columns."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -108,11 +108,11 @@ def _canvas(title: str, count: int, columns: int, height: float) -> Iterator[tup
 
 
 MEASURES = {"success_rate": "solved", "mean_return": "return"}
-"""What learning curves show."""
+"""The metrics that learning curves show, with the labels of their axes."""
 
 
 def draw_curves(axis: Any, points: list[CurvePoint], measure: str, over: Literal["steps", "minutes"]) -> None:
-    """Over environment steps, or over the minutes that they took: the mean over seeds, and its interval."""
+    """Plot learning curves, means over seeds with intervals, over environment steps or minutes of training."""
     for label in dict.fromkeys(point.case.label for point in points):
         mine = [point for point in points if point.case.label == label]
         found = curve_of(mine, measure)
@@ -126,7 +126,7 @@ def draw_curves(axis: Any, points: list[CurvePoint], measure: str, over: Literal
 
 
 def curve_of(points: list[CurvePoint], measure: str) -> dict[int, Estimate]:
-    """The mean over seeds at each step; the steps that all seeds have reached."""
+    """The mean over seeds at each step that all seeds have reached."""
     steps: dict[int, list[float]] = {}
     for point in points:
         steps.setdefault(point.step, []).append(point.summary[measure])
@@ -135,12 +135,12 @@ def curve_of(points: list[CurvePoint], measure: str) -> dict[int, Estimate]:
 
 
 def minutes_at(points: list[CurvePoint], steps: list[int]) -> list[float]:
-    """How long the fastest seed took to get there: others may have shared the machine."""
+    """Minutes of training of the fastest seed at each step: other seeds may have shared the machine."""
     return [min(point.minutes for point in points if point.step == step) for step in steps]
 
 
 def draw_sweep(axis: Any, figure: Figure, rows: list[Row]) -> None:
-    """What is reached at each value of something; what does not depend on it is a dashed line."""
+    """Plot final scores over the values of a sweep; runs that are not part of the sweep are dashed lines."""
     for label in dict.fromkeys(row.label for row in rows):
         mine = [row for row in rows if row.label == label]
         style = {"color": COLOURS.get(label, OTHER), "label": label}
@@ -161,7 +161,7 @@ def draw_sweep(axis: Any, figure: Figure, rows: list[Row]) -> None:
 
 
 def draw_bars(axis: Any, rows: list[Row]) -> None:
-    """One bar for each label, the first on top."""
+    """Plot one bar per label, the first on top."""
     found = [row.solved for row in rows]
     values, labels = [estimate.value for estimate in found], [row.label for row in rows]
     axis.barh(labels, values, xerr=bars_of(found), color=OTHER, alpha=0.8, capsize=3)
@@ -171,7 +171,7 @@ def draw_bars(axis: Any, rows: list[Row]) -> None:
 
 
 def bars_of(estimates: list[Estimate]) -> np.ndarray:
-    """Error bars: how far down, how far up; none where there is no interval."""
+    """Lengths of error bars, down and up; 0 where there is no interval."""
     low = [0.0 if e.low is None else e.value - e.low for e in estimates]
     high = [0.0 if e.high is None else e.high - e.value for e in estimates]
     return np.maximum([low, high], 0)

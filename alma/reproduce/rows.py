@@ -1,4 +1,4 @@
-"""What every method came to: the final performance at each point of a figure, over all seeds."""
+"""The rows of a figure's table: the final performance of every method at each point, over all seeds."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,24 +12,25 @@ from alma.reproduce.statistics import Estimate, final_score, probability_of_impr
 
 @dataclass(frozen=True)
 class Row:
-    """What one method came to, at one point of a figure."""
+    """The final performance of one method at one point of a figure."""
 
     panel: str
     label: str
     at: float | None
+    """The value on the axis of a sweep."""
     seeds: tuple[int, ...]
     steps: int
     minutes: float
-    """Of training: the fastest of the runs, which had the least to share the machine with."""
+    """Training time of the fastest seed; slower ones may have shared the machine with other runs."""
     solved: Estimate
     mean_return: float
     improvement: Estimate | None
-    """How likely the figure's reference does better; None for itself, and where it was not run. What has no place on
-    the axis of a sweep is compared with all values of it alike, without an interval: they are not drawn like seeds."""
+    """Probability that the figure's reference does better; None for the reference itself, and if it was not run. Runs
+    that are not part of a sweep are compared with all points of it, without an interval, since points are no sample."""
 
     @property
     def record(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The row as JSON data."""
         names = ("panel", "label", "at", "seeds", "steps", "minutes", "mean_return")
         return {
             **{name: getattr(self, name) for name in names},
@@ -39,7 +40,7 @@ class Row:
 
 
 def rows_of(scores: list[Score], reference: str) -> list[Row]:
-    """The final performance of everything, in the order of the figure."""
+    """The rows of all points, in the order of the figure."""
     points = dict.fromkeys((score.case.panel, score.case.label, score.case.at) for score in scores)
     return [_row(scores, reference, *point) for point in points]
 

@@ -1,4 +1,4 @@
-"""Carrying out the runs of a figure: what is finished is kept, what was interrupted goes on."""
+"""Training the runs of a figure in parallel processes: finished runs are kept, interrupted ones resumed."""
 
 import json
 import os
@@ -29,19 +29,21 @@ MINUTES_PER_MILLION = {
     ("save-the-city", "paper"): 180.0,
     ("starcraft", "paper"): 750.0,
 }
-"""Of training with ALMA, on 2 cores with nothing else to do. `paper` and `faithful` on starcraft are guesses."""
+"""Training time of ALMA per million steps, on 2 otherwise idle cores. `paper` and `faithful` on starcraft are guesses.
+"""
 RELATIVE_COST = {"alma": 1.0, "alma-no-mask": 1.4, "copa": 2.0, "flat": 0.7, "heuristic": 0.5, "random": 0.5}
-"""What a run costs in comparison with ALMA."""
+"""Training time of each method relative to ALMA."""
 OVERHEAD_MINUTES = 1.5
-"""To compile, and to evaluate."""
+"""Time for compilation and evaluation, per run."""
 SPEEDUP = 1.3
-"""What two runs with a core each do in the time of one with two: ALMA on SaveTheCity."""
+"""Throughput of two parallel runs with a core each, relative to one run with two cores (ALMA on SaveTheCity)."""
 POLL_SECONDS = 0.5
+"""Time between checks on running processes."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedRun:
-    """A run that figures need, wherever it stands."""
+    """A run that figures need, new or already in its folder."""
 
     folder: RunFolder
     config: RunConfig
@@ -52,7 +54,7 @@ class PlannedRun:
 
     @property
     def state(self) -> Literal["finished", "published", "begun", "new"]:
-        """Published runs are finished too, but have no weights."""
+        """The state of the run. Published runs are finished runs without weights."""
         if self.folder.result.exists():
             return "finished" if (self.folder.path / WEIGHTS).exists() else "published"
         return "begun" if self.folder.config.exists() else "new"
@@ -63,7 +65,7 @@ class PlannedRun:
 
     @property
     def step(self) -> int:
-        """How far it is, by its last line of metrics."""
+        """Environment steps so far, from its last line of metrics."""
         if self.done:
             return self.config.options.steps
         lines = read_lines(self.folder.metrics)
@@ -71,7 +73,7 @@ class PlannedRun:
 
     @property
     def minutes(self) -> float:
-        """What is left of it, about, on 2 cores."""
+        """Estimated minutes left, on 2 cores."""
         if self.done:
             return 0.0
         kind = self.config.method.partition(":")[0]
@@ -80,7 +82,7 @@ class PlannedRun:
         return whole * (1 - self.step / self.config.options.steps)
 
     def check(self) -> None:
-        """Complain about a folder that holds another run than this one."""
+        """Raise a ValueError if the folder holds another run than this one."""
         if self.state == "new":
             self.folder.check_free()
             return
@@ -92,7 +94,7 @@ class PlannedRun:
 
 
 def _essence(config: RunConfig, learns_to_allocate: bool) -> dict[str, Any]:
-    """A configuration without what changes nothing that is learned. Pairs come back from JSON as lists."""
+    """The parts of a configuration that influence what is learned, as JSON data (so that tuples compare as lists)."""
     parts = json.loads(json.dumps(asdict(config)))
     options = parts["options"]
     del options["report"]
@@ -104,20 +106,23 @@ def _essence(config: RunConfig, learns_to_allocate: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Budget:
-    """What every run of a figure is given."""
+    """Preset, seeds and steps of the runs of a figure."""
 
     preset: str = "fast"
     seeds: tuple[int, ...] | None = None
-    """The figure's own if not given."""
+    """None: the default seeds of the figure."""
     steps: int | None = None
-    """The preset's if not given."""
+    """None: the steps of the preset."""
 
     def seeds_of(self, figure: Figure, arm: Arm) -> tuple[int, ...]:
-        """Those asked for; if none were, the figure's, or fewer where a method is to have fewer."""
+        """The given seeds; by default as many as the figure has, or fewer if the arm has fewer."""
         return self.seeds or tuple(range(min(figure.seeds, arm.seeds or figure.seeds)))
 
     def points_of(self, figure: Figure, case: Case) -> list[tuple[int, int]]:
-        """The seed of each run to case, and of the run that allocates; none where a single seed has no next one."""
+        """For each point of a case, the seeds of the run that acts and of the run that allocates.
+
+        Empty for a case with the allocator of another seed if there is only one seed.
+        """
         seeds = self.seeds_of(figure, case.arm)
         if not case.other_seed:
             return [(seed, seed) for seed in seeds]
@@ -125,7 +130,7 @@ class Budget:
 
 
 def plan(figures: Iterable[Figure], budget: Budget, out: Path) -> list[PlannedRun]:
-    """The runs that figures need, each once. First seeds come first: so that what is there is there for all methods."""
+    """The runs that figures need, each once, in the order of seeds: so that early on, all methods have some results."""
     found: dict[str, tuple[int, PlannedRun]] = {}
     for figure in figures:
         if misfit := figure.misfit(budget.preset, budget.steps):
@@ -139,20 +144,20 @@ def plan(figures: Iterable[Figure], budget: Budget, out: Path) -> list[PlannedRu
 
 
 def check_jobs(jobs: int) -> None:
-    """Complain about a number of jobs that makes no sense."""
+    """Raise a ValueError unless the number of jobs is at least 1."""
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, not {jobs}")
 
 
 def time_for(runs: Iterable[PlannedRun], jobs: int) -> float:
-    """Minutes that are left of runs, about, on 2 cores."""
+    """Estimated minutes left for all runs, on 2 cores."""
     return sum(run.minutes for run in runs) / (SPEEDUP if jobs > 1 else 1)
 
 
 def train_all(runs: list[PlannedRun], jobs: int, console: Console) -> list[str]:
-    """Train what is not finished, `jobs` at a time, each in a process of its own; the answer is what failed, and why.
+    """Train all unfinished runs, `jobs` at a time, each in its own process; returns the names of failed runs and why.
 
-    Asked to stop, the runs save where they are; the next call goes on from there.
+    Raises `Interrupted` if asked to stop: the runs save checkpoints, and the next call resumes them.
     """
     check_jobs(jobs)
     for run in runs:
@@ -180,7 +185,7 @@ def train_all(runs: list[PlannedRun], jobs: int, console: Console) -> list[str]:
                     raise Interrupted("; failed: ".join(words))
                 overview.show(list(working))
                 time.sleep(POLL_SECONDS)
-        finally:  # whatever happened, no run is left alone
+        finally:  # in any case, no process is left running
             for worker in working.values():
                 worker.process.terminate()
             for worker in working.values():
@@ -189,16 +194,16 @@ def train_all(runs: list[PlannedRun], jobs: int, console: Console) -> list[str]:
 
 
 class Worker(NamedTuple):
-    """A run at work, and where."""
+    """The process of a run, and its cores."""
 
     process: "subprocess.Popen[bytes]"
     cores: frozenset[int]
 
 
 def share_out_cores(jobs: int) -> list[frozenset[int]]:
-    """As many cores for each of several jobs: two that fight for two cores are slower than two with a core each.
+    """Divide the cores among jobs: two runs that compete for two cores are slower than two with a core each.
 
-    Where there are fewer cores than jobs, all have all; where the system does not tell, none are named.
+    With fewer cores than jobs, all jobs share all cores; if the system does not report cores, the sets are empty.
     """
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     share = len(cores) // jobs
@@ -206,14 +211,14 @@ def share_out_cores(jobs: int) -> list[frozenset[int]]:
 
 
 def launch(run: PlannedRun, cores: frozenset[int]) -> Worker:
-    """Begin a run, or go on with it, in a process that Ctrl-C does not reach by itself."""
+    """Start or resume a run in a process of a new session, so that Ctrl-C does not reach it directly."""
     if run.state == "new":
         run.folder.create(run.config)
     command = [sys.executable, "-m", "alma", "resume", str(run.folder.path), "--quiet"]
     with _log(run).open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
     if cores:
-        with suppress(OSError):  # it may be over already; and cores are a matter of speed alone
+        with suppress(OSError):  # the process may have ended already; cores only affect speed
             os.sched_setaffinity(process.pid, cores)
     return Worker(process, cores)
 
@@ -228,13 +233,13 @@ def _last_words(run: PlannedRun) -> str:
 
 
 def clock(minutes: float) -> str:
-    """Hours and minutes, about."""
+    """Minutes formatted as hours and minutes."""
     hours, rest = divmod(round(minutes), 60)
     return f"{hours} h {rest:02d} min" if hours else f"{rest} min"
 
 
 class Overview:
-    """Bars for the whole and for every run at work; lines where there is no terminal."""
+    """Progress bars for all runs together and for each running one; plain lines without a terminal."""
 
     def __init__(self, waiting: list[PlannedRun], total: int, jobs: int, console: Console) -> None:
         self.total, self.done, self.console = total, total - len(waiting), console
@@ -267,7 +272,7 @@ class Overview:
         self.progress.remove_task(self.bars.pop(run))
         if run.done:
             self.done += 1
-        else:  # it failed: no work to be done, and none that was done
+        else:  # it failed: its work counts neither as left nor as done
             self.at_first -= self.left[run]
         self.left[run] = 0.0
         self._say(f"end   {run.name}")
@@ -285,7 +290,7 @@ class Overview:
 
     @property
     def time_left(self) -> str:
-        """By the speed so far; by the table until there is one."""
+        """Estimated time left, by the speed so far; at the beginning, by the table of training times."""
         left = sum(self.left.values())
         worked, took = self.at_first - left, (time.monotonic() - self.began) / 60
         return f"{clock(left * took / worked if worked > 1 else self.expected)} left"

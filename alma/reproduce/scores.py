@@ -1,4 +1,4 @@
-"""What trained runs are worth: greedy episodes for every point of a figure, and the way there."""
+"""Scores of trained runs: greedy episodes for every point of a figure, and learning curves."""
 
 import json
 from dataclasses import dataclass, replace
@@ -21,25 +21,25 @@ from alma.runs.sinks import read_lines
 from alma.task.task import Task
 
 EPISODES, SEED = 512, 1_000_000
-"""As `alma evaluate` has them."""
+"""The number of episodes and the seed; the defaults of `alma evaluate`."""
 SOLVED, NOT_SOLVED = "1", "0"
-"""How episodes are noted, one after the other."""
+"""The results of single episodes, as stored in a string."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """A point of a figure, for one seed."""
+    """The score of one seed at a point of a figure."""
 
     case: Case
     seed: int
     run: dict[str, Any]
-    """What the run said of itself at its end."""
+    """The `result.json` of the run."""
     summary: dict[str, Any]
-    """Of the episodes that were played."""
+    """The summary of the episodes."""
 
     @property
     def successes(self) -> Bool[np.ndarray, "E"]:
-        """What came of each episode."""
+        """Whether each episode was solved."""
         return np.array([mark == SOLVED for mark in self.summary["successes"]])
 
 
@@ -55,7 +55,7 @@ class CurvePoint:
 
 
 def score_all(figure: Figure, budget: Budget, out: Path, console: Console) -> list[Score]:
-    """Play what can be played: points whose runs are not finished, or have no weights, are left out."""
+    """Score all points of a figure; those of unfinished runs, or without weights and stored scores, are left out."""
     found = []
     for case in track(figure.cases, f"{figure.name}: playing", console=console, disable=not console.is_terminal):
         for seed, other in budget.points_of(figure, case):
@@ -70,9 +70,9 @@ def score_all(figure: Figure, budget: Budget, out: Path, console: Console) -> li
 
 
 def played(case: Case, folders: list[RunFolder]) -> dict[str, Any]:
-    """The summary of greedy episodes, from the run's folder if the same weights have played them already.
+    """The summary of greedy episodes, stored in the run's folder and reused while the weights are the same.
 
-    Published runs have no weights: what is noted of their episodes is all there is.
+    Published runs have no weights, only stored summaries. Empty if there is neither.
     """
     file = folders[0].path / "scores" / f"{condition(case, folders)}.json"
     kept = _kept(file)
@@ -92,7 +92,7 @@ def played(case: Case, folders: list[RunFolder]) -> dict[str, Any]:
 
 
 def _kept(file: Path) -> dict[str, Any]:
-    """What was noted of earlier episodes; a file that cannot be read is worth nothing, and written anew."""
+    """The stored summary; empty if it is missing or cannot be read."""
     try:
         return json.loads(file.read_text())
     except (FileNotFoundError, json.JSONDecodeError):
@@ -100,13 +100,13 @@ def _kept(file: Path) -> dict[str, Any]:
 
 
 def weights_of(folder: RunFolder) -> str | None:
-    """The fingerprint of a run's weights; of published runs, which have none, as it was noted at their end."""
+    """The fingerprint of a run's weights; for published runs, which have no weights, the one in `result.json`."""
     weights = folder.path / WEIGHTS
     return fingerprint(weights) if weights.exists() else read_json(folder.result).get("weights")
 
 
 def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task) -> tuple[Team, Params]:
-    """Who plays, and what they have learned."""
+    """The team of a case and its parameters."""
     if case.allocator is None:
         return policy.team, policy.params
     allocator = load(folders[1].path) if isinstance(case.allocator, Arm) else case.allocator
@@ -114,7 +114,7 @@ def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task) ->
 
 
 def condition(case: Case, folders: list[RunFolder]) -> str:
-    """What is different from the run as it was trained, as a name."""
+    """The name of a stored summary: how the case differs from the run as it was trained."""
     changes = [f"{name}={plain(value)}" for name, value in case.task_options.items()]
     other = folders[1].path.name if len(folders) > 1 else case.allocator
     return "_".join([*changes, *([f"allocator={other}".replace(":", "-")] if other else [])]) or "as-trained"
@@ -123,7 +123,7 @@ def condition(case: Case, folders: list[RunFolder]) -> str:
 def curves_of(figure: Figure, budget: Budget, out: Path) -> list[CurvePoint]:
     """All evaluations during the training of a figure's finished runs.
 
-    Only for points that show a run as it was trained: what is then played otherwise has no learning curve.
+    Only for cases that play a run as it was trained, with its own task options and allocator.
     """
     found = []
     for case in figure.cases:

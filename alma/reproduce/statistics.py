@@ -1,4 +1,4 @@
-"""How sure one can be of a result: intervals over seeds and episodes, and comparisons of methods."""
+"""Statistics of results: bootstrap intervals over seeds and episodes, and comparisons of methods."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,15 +8,16 @@ import scipy
 from jaxtyping import Bool, Float, Int
 
 RESAMPLES = 50_000
-"""So many that with others success rates have the same intervals, to a thousandth."""
+"""Number of bootstrap resamples; enough for intervals of success rates to be reproducible to a thousandth."""
 BATCH = 500
-"""Resamples at a time: what bounds memory."""
+"""Resamples computed at a time, to limit memory."""
 LEVEL = 0.95
+"""Confidence level of intervals."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % interval; the interval is None where a single seed says nothing of others."""
+    """A number with its 95 % interval, which is None for a single seed."""
 
     value: float
     low: float | None = None
@@ -29,10 +30,10 @@ class Estimate:
 
 
 def interquartile_mean(scores: Float[np.ndarray, "... N"]) -> Float[np.ndarray, "..."]:
-    """The mean without the lowest and the highest quarter.
+    """The mean of the scores between the 25th and the 75th percentile.
 
-    Quarters that are no whole number of scores are taken in part, so that it changes smoothly with the scores; of
-    two or three scores it is something between mean and median.
+    If a quarter is not a whole number of scores, scores at the edges count in part, so that the result depends
+    continuously on the scores; of two or three scores it lies between mean and median.
     """
     ordered = np.sort(scores, axis=-1)
     count = ordered.shape[-1]
@@ -43,23 +44,23 @@ def interquartile_mean(scores: Float[np.ndarray, "... N"]) -> Float[np.ndarray, 
 
 
 def improvement(ours: Float[np.ndarray, "... S"], theirs: Float[np.ndarray, "... T"]) -> Float[np.ndarray, "..."]:
-    """The share of all pairs in which ours is above theirs; a tie counts half."""
+    """The fraction of all combinations of one of ours with one of theirs in which ours is higher; a tie counts half."""
     a, b = ours[..., :, None], theirs[..., None, :]
     return np.asarray(np.mean((a > b) + 0.5 * (a == b), axis=(-2, -1)))
 
 
 def mean(scores: Float[np.ndarray, "N"]) -> Estimate:
-    """The mean over seeds, with an interval over seeds."""
+    """The mean over seeds, with its interval."""
     return _estimate(lambda seeds: scores[seeds].mean(axis=-1), len(scores))
 
 
 def final_score(successes: Bool[np.ndarray, "S E"]) -> Estimate:
-    """The interquartile mean over seeds of success rates, from what every seed made of the same episodes."""
+    """The interquartile mean over seeds of success rates. Rows are seeds, columns the episodes that they all played."""
     return _estimate(lambda seeds, episodes: interquartile_mean(_rates(successes, seeds, episodes)), *successes.shape)
 
 
 def probability_of_improvement(ours: Bool[np.ndarray, "S E"], theirs: Bool[np.ndarray, "T E"]) -> Estimate:
-    """How likely a run of ours, with any seed, does better than one of theirs; a tie counts half."""
+    """The probability that a random run of ours has a higher success rate than one of theirs; a tie counts half."""
 
     def share(
         seeds: Int[np.ndarray, "... S"], their_seeds: Int[np.ndarray, "... T"], episodes: Int[np.ndarray, "... E"]
@@ -72,17 +73,17 @@ def probability_of_improvement(ours: Bool[np.ndarray, "S E"], theirs: Bool[np.nd
 def _rates(
     successes: Bool[np.ndarray, "S E"], seeds: Int[np.ndarray, "... A"], episodes: Int[np.ndarray, "... B"]
 ) -> Float[np.ndarray, "... A"]:
-    """Success rates of drawn seeds in drawn episodes."""
+    """Success rates of resampled seeds in resampled episodes."""
     rates = np.stack([run[episodes].mean(axis=-1) for run in successes], axis=-1)
     return np.take_along_axis(rates, seeds, axis=-1)
 
 
 def _estimate(statistic: Callable[..., np.ndarray], *sizes: int) -> Estimate:
-    """A statistic of all seeds and episodes, by number, with its percentile bootstrap interval.
+    """A statistic of the indices of seeds and episodes, with its percentile bootstrap interval.
 
-    There are so many of each, and each is drawn by itself. Drawing seeds alone would take the luck of these episodes
-    for granted: it is the same for all seeds, so it does not show in what they differ by. Every draw of episodes is
-    therefore used for all runs.
+    `sizes` are the numbers of seeds and episodes; each is resampled independently. Resampling seeds alone would ignore
+    the randomness of the episodes, which all seeds share. For the same reason, a resample of episodes is used for all
+    runs.
     """
     members = tuple(np.arange(size) for size in sizes)
     value = float(statistic(*members))
@@ -91,7 +92,7 @@ def _estimate(statistic: Callable[..., np.ndarray], *sizes: int) -> Estimate:
     # The plain percentile method: the corrected ones are undefined where all seeds agree.
     found = scipy.stats.bootstrap(
         members,
-        lambda *drawn, axis: statistic(*drawn),  # which is always the last
+        lambda *drawn, axis: statistic(*drawn),  # `axis` is always the last one
         vectorized=True,
         batch=BATCH,
         n_resamples=RESAMPLES,
@@ -99,5 +100,5 @@ def _estimate(statistic: Callable[..., np.ndarray], *sizes: int) -> Estimate:
         method="percentile",
         rng=0,
     ).confidence_interval
-    low, high = sorted((float(found.low), float(found.high)))  # they may be rounded past each other where seeds agree
+    low, high = sorted((float(found.low), float(found.high)))  # rounding may swap them if all seeds agree
     return Estimate(value, low, high)

@@ -1,4 +1,4 @@
-"""The files of a figure: data for other programs, a table to read, and the pictures."""
+"""Writes the files of a figure: data, a table and plots."""
 
 import csv
 from pathlib import Path
@@ -24,7 +24,7 @@ def write_figure(
     command: str,
     plots: bool,
 ) -> list[Path]:
-    """Write all files of a figure into a folder of its own; `command` is what makes them again."""
+    """Write all files of a figure into its folder; `command` is the command that reproduces it."""
     folder = out / (figure.name if budget.preset == "fast" else f"{figure.name}-{budget.preset}")
     folder.mkdir(parents=True, exist_ok=True)
     rows = rows_of(scores, figure.reference)
@@ -37,7 +37,7 @@ def write_figure(
     with written_at_once(folder / "table.md") as unfinished:
         unfinished.write_text(table(figure, rows, summary))
     stale = [*picture_files(folder), *([] if curves else [folder / "curves.csv"])]
-    for old in stale:  # of other numbers than these
+    for old in stale:  # left over from earlier results
         old.unlink(missing_ok=True)
     drawn = draw(figure, rows, curves, folder) if plots and scores else []
     names = ("summary.json", "marl_eval.json", "scores.csv", *(["curves.csv"] if curves else []), "table.md")
@@ -47,7 +47,7 @@ def write_figure(
 def summary_of(
     figure: Figure, budget: Budget, scores: list[Score], rows: list[Row], out: Path, command: str
 ) -> dict[str, Any]:
-    """Everything that a published number has to name."""
+    """The contents of `summary.json`: everything that has to be stated with a published number."""
     runs = {(score.case.arm.run_name(budget.preset, score.seed)): score.run["training_minutes"] for score in scores}
     trained_with = [read_json(RunFolder(out / "runs" / name).config)["versions"] for name in runs]
     return {
@@ -65,9 +65,10 @@ def summary_of(
 
 
 def missing(figure: Figure, budget: Budget, scores: list[Score]) -> list[str]:
-    """Points that were asked for and are not there.
+    """Points of the figure without a score.
 
-    What takes its allocator from another seed is left out where none of it was played: published runs have no weights.
+    Cases with the allocator of another seed only count if any of their points has a score: they cannot be scored from
+    published runs, which have no weights.
     """
     controls = [score.case for score in scores if score.case.other_seed]
     there = {(score.case.panel, score.case.label, score.case.at, score.seed) for score in scores}
@@ -81,6 +82,7 @@ def missing(figure: Figure, budget: Budget, scores: list[Score]) -> list[str]:
 
 
 def score_record(score: Score) -> dict[str, Any]:
+    """A row of `scores.csv`."""
     arm, summary = score.case.arm, score.summary
     return {
         "setting": arm.setting.name,
@@ -99,6 +101,7 @@ def score_record(score: Score) -> dict[str, Any]:
 
 
 def curve_record(point: CurvePoint) -> dict[str, Any]:
+    """A row of `curves.csv`."""
     return {
         "setting": point.case.arm.setting.name,
         "panel": point.case.panel,
@@ -122,7 +125,7 @@ def write_csv(path: Path, records: list[dict[str, Any]]) -> None:
 
 
 def table(figure: Figure, rows: list[Row], summary: dict[str, Any]) -> str:
-    """For people."""
+    """The results as a Markdown table."""
     lines = [
         f"# {figure.title}",
         "",

@@ -1,4 +1,4 @@
-"""How fast things run here. Every figure comes from this machine, now; nothing is remembered."""
+"""Speed measurements of environments and of training on this machine."""
 
 import statistics
 import sys
@@ -20,15 +20,15 @@ from alma.training.trainer import Trainer, compile_chunk
 BATCH_SIZES = (8, 64, 256, 1024)
 
 MINIMUM_SECONDS = 10.0
-"""How long training is timed, at least."""
+"""Minimum duration of the timing of training."""
 
 
 def benchmark_environment(
     task: Task, steps: int = 200, repeats: int = 7, report: Callable[[str], None] = print
 ) -> dict:
-    """Environment steps per second: random available actions, restarts and the whole view included.
+    """Environment steps per second with random available actions, including resets and the computation of views.
 
-    Environments are shared out over all devices: `alma.runtime.one_device_per_core` makes every core one.
+    Environments are split over all devices; `alma.runs.runtime.one_device_per_core` makes every core a device.
     """
     batches = []
     for size in BATCH_SIZES:
@@ -51,7 +51,7 @@ def benchmark_environment(
 
 
 def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str], None] = print) -> dict:
-    """Minutes for a million environment steps of the fused loop, and seconds for an update of each level."""
+    """Minutes per million environment steps of the training loop, and seconds per update of each level."""
     report(f"{trainer.task.spec.name}, {trainer.method}: compiling")
     began = time.perf_counter()
     state = trainer.init(jax.random.key(0))
@@ -124,7 +124,7 @@ def _time_batch(task: Task, environments: int, steps: int, repeats: int) -> dict
 
 
 def _on_each_device(devices: int, function: Callable[[Any], Any]) -> Any:
-    """The function, compiled, which now takes and gives a row for each device."""
+    """The function compiled to run on each device, on one row of its input per device."""
     mesh, split = Mesh(jax.devices()[:devices], "device"), PartitionSpec("device")
 
     def one(row: Any) -> Any:
@@ -142,7 +142,7 @@ def _begin(task: Task, count: int, key: jax.Array) -> Carry:
 
 
 def _run_random(task: Task, steps: int, carry: Carry) -> Carry:
-    """The view is carried along, so that all of it has to be computed at every step."""
+    """Take random steps. The view is part of the carry, so that all of it has to be computed at every step."""
 
     def body(carry: Carry, _: None) -> tuple[Carry, None]:
         key, environments, view = carry
@@ -155,12 +155,12 @@ def _run_random(task: Task, steps: int, carry: Carry) -> Carry:
 
 
 def tree_bytes(tree: Any) -> int:
-    """Bytes of all arrays of a tree."""
+    """Total size in bytes of all arrays of a pytree."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def peak_memory_mb() -> int:
-    """The most memory this process has held so far; 0 where the system does not tell."""
+    """Peak memory of this process in MiB; 0 where the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,7 +1,7 @@
-"""Saving a tree of arrays so that nothing is lost: compressed, checked, and never half written.
+"""Checkpoints: pytrees of arrays in one file, compressed, with checksums, written atomically.
 
 A checkpoint is a zip archive with one plain NumPy file for each leaf, named by its path in the tree. Every member
-carries a checksum, so damage is noticed. Nothing is ever unpickled.
+has a checksum, so that damage is detected. Nothing is ever unpickled.
 """
 
 import io
@@ -22,11 +22,11 @@ Tree = TypeVar("Tree")
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be used: it is damaged, or belongs to something else."""
+    """A checkpoint cannot be used: it is damaged, or was written by another configuration or version."""
 
 
 class MisfitError(CheckpointError):
-    """A checkpoint is whole, but belongs to something else."""
+    """A checkpoint is intact, but was written by another configuration or version."""
 
 
 def _is_key(leaf: Any) -> bool:
@@ -34,7 +34,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:
-    """The arrays of a tree with their paths in it."""
+    """The leaves of a pytree with their paths as names."""
     return [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree.leaves_with_path(tree)]
 
 
@@ -47,7 +47,7 @@ ANOTHER = "another configuration or version of alma"
 
 @contextmanager
 def written_at_once(path: Path) -> Iterator[Path]:
-    """A place to write to within; only when that went well, and is on the disk, does it take the name of the file."""
+    """Context manager for atomic writing: yields a temporary file, which replaces `path` once written and synced."""
     unfinished = path.with_suffix(UNFINISHED)
     try:
         yield unfinished
@@ -59,8 +59,8 @@ def written_at_once(path: Path) -> Iterator[Path]:
 
 
 def save_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> None:
-    """Write a tree, and notes beside it, at once: who reads the file sees the old one or the new one, whole."""
-    # The lowest level of compression: replay of states shrinks several times, at the speed of the disk.
+    """Write a pytree and notes (JSON data) to a checkpoint, atomically: readers see the old file or the new one."""
+    # The lowest level of compression already shrinks replay several times, as fast as the disk can write.
     with (
         written_at_once(path) as unfinished,
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
@@ -74,24 +74,26 @@ def save_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> Non
 
 @contextmanager
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """A checkpoint to read from within. What goes wrong there is damage, since the file has been read by then: files
-    that cannot be read are no worse for it."""
+    """Context manager that opens a checkpoint. Exceptions inside become a `CheckpointError`: the file is damaged.
+
+    The file itself is read before, so that a failure to read it is not taken for damage.
+    """
     content = io.BytesIO(path.read_bytes())
     try:
         with zipfile.ZipFile(content) as archive:
             yield archive
     except CheckpointError:
         raise
-    except Exception as error:  # a bit may turn over anywhere: in names, sizes, methods of compression
+    except Exception as error:  # a flipped bit may be anywhere: in names, sizes, methods of compression
         raise CheckpointError(f"{path} is damaged: {error}") from None
 
 
 def load_tree(path: Path, like: Tree) -> Tree:
-    """Read a tree of the same structure, shapes and dtypes as `like` (arrays, or what `jax.eval_shape` gives)."""
+    """Read a pytree of the same structure, shapes and dtypes as `like` (arrays, or the result of `jax.eval_shape`)."""
     with _archive(path) as archive:
         expected = named_leaves(like)
         if {name for name, _ in expected} != set(archive.namelist()) - {NOTES}:
-            if changed := archive.testzip():  # a name may be another one because of damage
+            if changed := archive.testzip():  # names may differ because of damage
                 raise CheckpointError(f"{path} is damaged: {changed} is not as it was written")
             raise MisfitError(f"{path} was written by {ANOTHER}: its contents do not fit")
         leaves = [_read_leaf(archive, path, name, leaf) for name, leaf in expected]
@@ -99,7 +101,7 @@ def load_tree(path: Path, like: Tree) -> Tree:
 
 
 def load_notes(path: Path) -> dict[str, Any]:
-    """Read the notes that were saved beside a tree."""
+    """Read the notes that were saved with a pytree."""
     with _archive(path) as archive:
         _check_size(archive, path, NOTES, MOST_NOTES)
         return json.loads(archive.read(NOTES))
@@ -129,7 +131,7 @@ def _read_leaf(archive: zipfile.ZipFile, path: Path, name: str, like: Any) -> An
     _check_size(archive, path, name, max(2 * _bytes_of(like), 2**20) + HEADER)
     with archive.open(name) as member:
         array = np.lib.format.read_array(member, allow_pickle=False)
-        member.read()  # to the end, so that the checksum is compared
+        member.read()  # to the end, so that the checksum is verified
     if _is_key(like):
         return jax.random.wrap_key_data(jnp.asarray(array))
     if array.shape != like.shape or array.dtype != like.dtype:

@@ -1,4 +1,4 @@
-"""What a run is made of, as one frozen dataclass that can be written to JSON and read back."""
+"""The configuration of a run: one frozen dataclass that is stored as JSON."""
 
 import dataclasses
 import functools
@@ -21,23 +21,23 @@ from alma.training.trainer import Trainer
 
 
 def check_seed(seed: int) -> None:
-    """Complain about a seed that JAX does not take."""
+    """Raise a ValueError unless JAX accepts the seed."""
     if not 0 <= seed < 2**31:
         raise ValueError(f"a seed must lie between 0 and {2**31 - 1}, not {seed}")
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that decides what a run does."""
+    """Everything that determines a run."""
 
     task: str
     task_options: dict[str, Any] = field(default_factory=dict)
     method: str = "alma"
     preset: str = "fast"
-    """Where the options came from; they may have been changed since."""
+    """The preset that the options started from; single options may differ from it."""
     seed: int = 0
     options: TrainingOptions = None  # type: ignore[assignment]
-    """Those of the preset for the task, if not given."""
+    """The hyperparameters; by default those of the preset for the task."""
 
     def __post_init__(self) -> None:
         default = preset(self.preset, self.task)
@@ -46,25 +46,26 @@ class RunConfig:
         check_seed(self.seed)
 
     def make_task(self) -> Task:
-        # Pairs come back from JSON as lists.
+        """Build the task."""
+        # Tuples come back from JSON as lists.
         options = {
             name: tuple(value) if isinstance(value, list) else value for name, value in self.task_options.items()
         }
         return make(self.task, **options)
 
     def make_team(self, task: Task | None = None) -> LearningTeam:
-        """Who is trained; complains about a method or an option that does not fit the task."""
+        """The team that is trained. Raises a ValueError if the method or an option does not fit the task."""
         return make_team(task or self.make_task(), self.options, self.method)
 
     def make_trainer(self) -> Trainer:
-        """The trainer of this run; complains about a method or an option that does not fit the task."""
+        """The trainer of this run. Raises a ValueError if the method or an option does not fit the task."""
         trainer = Trainer(self.make_task(), self.options, self.method)
         _ = trainer.team
         return trainer
 
 
 def to_json(config: RunConfig) -> dict[str, Any]:
-    """The configuration with the versions it was run with."""
+    """The configuration as JSON data, together with the versions of the software."""
     return {**dataclasses.asdict(config), "versions": versions()}
 
 
@@ -96,12 +97,12 @@ def _differences(now: Any, before: Any, path: str = "") -> Iterator[str]:
 
 
 def from_json(data: dict[str, Any]) -> RunConfig:
-    """The configuration that `to_json` wrote."""
+    """The configuration from the data that `to_json` wrote."""
     return _build(RunConfig, {name: value for name, value in data.items() if name != "versions"})
 
 
 def versions() -> dict[str, str]:
-    """What the run depends on; in a clone also the commit, which says more than our own version."""
+    """Versions of Python and of the packages that determine results; in a git clone also the commit of alma."""
     packages = ("alma-marl", "jax", "jaxlib", "flax", "optax", "numpy")
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}, **_commit()}
 
@@ -120,9 +121,9 @@ def _commit() -> dict[str, str]:
 
 
 def _build(kind: Any, data: Any) -> Any:
-    """Dataclasses from dictionaries, all the way down."""
+    """Build nested dataclasses from nested dictionaries."""
     if kind in (str, int, float, bool) and not isinstance(data, (int, float) if kind is float else kind):
-        raise TypeError(f"{data!r} is no {kind.__name__}")
+        raise TypeError(f"{data!r} is not of type {kind.__name__}")
     if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
         return data
     hints = typing.get_type_hints(kind)

@@ -1,4 +1,4 @@
-"""The files of a run, and what may be done to them."""
+"""The files of a run folder: creating, locking, saving and loading."""
 
 import json
 import shutil
@@ -45,10 +45,10 @@ MARKS = {"task", "method", "preset", "seed", "options"}
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The files of a run.
+    """The folder of a run.
 
-    `config.json`, `metrics.jsonl`, `tensorboard/`, `checkpoints/` (the last two), `policy.safetensors` (what was
-    learned so far), `lock`, and `result.json` once it is done.
+    Contains `config.json`, `metrics.jsonl`, `tensorboard/`, `checkpoints/` (the last two), `policy.safetensors` (the
+    latest weights), `lock`, and, once the run is finished, `result.json`.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class RunFolder:
         return self.path / "checkpoints"
 
     def check_free(self, force: bool = False) -> None:
-        """Complain about a folder that has something in it, or that --force should not delete."""
+        """Raise a ValueError if the folder is not empty or, with --force, if it is not a run folder."""
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file: choose another folder with --out")
         if not self.path.is_dir() or not any(self.path.iterdir()):
@@ -81,7 +81,7 @@ class RunFolder:
                 "or choose another folder with --out"
             )
         if not self.is_run():
-            raise ValueError(f"{self.path} is no run folder, so --force will not delete it: choose another --out")
+            raise ValueError(f"{self.path} is not a run folder, so --force will not delete it: choose another --out")
 
     def is_run(self) -> bool:
         """Whether the folder holds a run, finished or not."""
@@ -100,7 +100,7 @@ class RunFolder:
                 path.unlink(missing_ok=True)
 
     def create(self, config: RunConfig, force: bool = False) -> None:
-        """Begin a folder; one that has something in it is left alone unless forced, and one that is in use always."""
+        """Create the folder. One that is not empty is replaced only if `force`, and never while it is in use."""
         self.check_free(force)
         if self.path.is_dir():
             with self.claimed():
@@ -109,8 +109,9 @@ class RunFolder:
         write_json(self.config, to_json(config))
 
     def read_config(self) -> RunConfig:
+        """The configuration of the run."""
         if not self.config.exists():
-            raise ValueError(f"{self.path} is no run folder: it has no config.json")
+            raise ValueError(f"{self.path} is not a run folder: it has no config.json")
         try:
             return from_json(read_json(self.config))
         except TypeError as error:
@@ -118,7 +119,7 @@ class RunFolder:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Within, no other process can train here. The claim ends with the process, however that ends."""
+        """Context manager that locks the folder against other processes. The lock dies with the process."""
         if fcntl is None:
             yield
             return
@@ -131,7 +132,7 @@ class RunFolder:
 
     @property
     def way_on(self) -> str:
-        """What can be done with a finished run."""
+        """How a finished run can be continued, for error messages."""
         if self.saved():
             return f"train for longer with: alma resume {self.path} --steps N"
         return "it has no checkpoint to go on from, as published runs have none; train it anew with --out"
@@ -150,9 +151,9 @@ class RunFolder:
         return sorted(self.checkpoints.glob("*.ckpt"), reverse=True)
 
     def save(self, state: TrainState, policy: Policy, notes: dict[str, Any]) -> Path:
-        """Write the weights and a checkpoint; the last two checkpoints are kept.
+        """Write the weights and a checkpoint; returns its path. The last two checkpoints are kept.
 
-        Weights come first: those of a run that is cut off in between are written again when it goes on.
+        Weights are written first: if the process is killed in between, they are written again after resuming.
         """
         path = self.checkpoints / f"{int(state.env_steps):012d}.ckpt"
         policy.save(self.path / WEIGHTS)
@@ -162,8 +163,10 @@ class RunFolder:
         return path
 
     def load(self, like: Any, warn: Callable[[str], None]) -> tuple[TrainState, dict[str, Any]] | None:
-        """The newest checkpoint that is whole; damaged ones are named, and set aside where there is a better one, so
-        that they do not count as kept. None if there has been none yet."""
+        """Load the newest intact checkpoint: the train state and its notes; None if there are no checkpoints yet.
+
+        Damaged ones are reported and, if an intact one is found, renamed, so that they are not among the two kept.
+        """
         damaged: list[Path] = []
         for path in self.saved():
             try:
@@ -182,23 +185,23 @@ class RunFolder:
         return None
 
     def tidy(self) -> None:
-        """Delete what a process that was killed had begun to write."""
+        """Delete partly written files of a process that was killed."""
         for left in (*self.path.glob(f"*{UNFINISHED}"), *self.checkpoints.glob(f"*{UNFINISHED}")):
             left.unlink()
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file; complaints name it."""
+    """Read a JSON object from a file. Raises a ValueError that names the file if it is invalid."""
     try:
         data = json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
     if not isinstance(data, dict):
-        raise ValueError(f"{path} cannot be read: it holds no object")
+        raise ValueError(f"{path} cannot be read: it is not a JSON object")
     return data
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write a JSON file at once."""
+    """Write a JSON file atomically."""
     with written_at_once(path) as unfinished:
         unfinished.write_text(json.dumps(data, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""A run on disk: its folder, and the loop that trains, evaluates, logs and saves until it is done or stopped."""
+"""The loop of a run: train, evaluate, log and save checkpoints until done or stopped."""
 
 import math
 import time
@@ -10,10 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-try:
-    import fcntl
-except ImportError:  # there is none on Windows
-    fcntl = None  # type: ignore[assignment]
 from alma.learning.learner import Metrics
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
@@ -27,16 +23,16 @@ from alma.runs.sinks import JsonLines, Sink, TensorBoard, Wandb
 from alma.training.trainer import Trainer, TrainState, compile_chunk
 
 Compiled = Callable[[TrainState], tuple[TrainState, Metrics]]
-"""`Trainer.chunk`, ready to be called."""
+"""`Trainer.chunk`, compiled."""
 
 
 class TrainingFailed(ValueError):  # noqa: N818
-    """The run cannot go on."""
+    """Training cannot continue: a loss or a parameter is not finite any more."""
 
 
 @dataclass
 class Run:
-    """A run under way."""
+    """A run that is being trained, in its folder."""
 
     folder: RunFolder
     config: RunConfig
@@ -52,7 +48,10 @@ class Run:
         self.metrics = MetricAccumulator()
 
     def train(self) -> dict[str, Any]:
-        """Train until done, and say what came of it. Raises `Interrupted` when asked to stop."""
+        """Train to the end, or from the last checkpoint on; returns the contents of `result.json`.
+
+        Raises `Interrupted` if a signal asked the run to stop; everything is saved then.
+        """
         options = self.config.options
         if self.folder.result.exists():
             raise ValueError(f"{self.folder.path} is finished: {self.folder.way_on}, or see its result.json")
@@ -82,7 +81,7 @@ class Run:
             return result
 
     def _prepare(self) -> tuple[TrainState, Compiled]:
-        """The first state and the compiled loop, before the clock starts."""
+        """The initial or loaded train state, and the compiled loop. Not counted as training time."""
         began = time.monotonic()
         state = self._begin()
         compiled = compile_chunk(self.trainer, self.config.options.updates_per_chunk)
@@ -120,7 +119,7 @@ class Run:
             self.seconds += took
             self.rate = (step - before) / took
             numbers = {name: float(value) for name, value in metrics.items()}
-            # Losses were computed before the last update: what it has done shows in parameters alone.
+            # Losses were computed before the last update; only the parameters show whether it went wrong.
             self._check_finite({**numbers, **_parameters(state)}, step)
             self.metrics.add(numbers, step - before)
             shown = self._shown(step)
@@ -167,7 +166,7 @@ class Run:
         raise TrainingFailed(f"{', '.join(bad)} is not finite any more at step {step:,}; {where}")
 
     def _evaluate(self, state: TrainState, step: int, episodes: int) -> None:
-        """Greedy episodes; which ones depends on the seed and the step alone, so that a resumed run sees the same."""
+        """Evaluate without exploration. Episodes depend only on seed and step, so that resuming changes nothing."""
         seed = (self.config.seed * 1_000_003 + step) % 2**31
         trainer = self.trainer
         results = play_episodes(trainer.task, trainer.team, trainer.learned(state), episodes, seed)
@@ -183,7 +182,7 @@ class Run:
 
 @dataclass
 class MetricAccumulator:
-    """Metrics of several chunks, put together."""
+    """Combines the metrics of several chunks between two log lines."""
 
     totals: dict[str, float] = field(default_factory=dict)
     steps: int = 0
@@ -196,7 +195,7 @@ class MetricAccumulator:
             self.totals[name] = self.totals.get(name, 0.0) + weight * value
 
     def metrics(self) -> dict[str, float]:
-        """Rates and means."""
+        """The combined metrics: counts, rates per step and episode, and means over updates."""
         totals = self.totals
         episodes, updates = totals["episodes"], totals["updates"]
         means = {name: value / updates for name, value in totals.items() if name not in ADDED_UP and updates}
@@ -210,11 +209,11 @@ class MetricAccumulator:
 
 
 ADDED_UP = ("episodes", "solved", "reward", "updates")
-"""Metrics that are sums; the others are means over updates."""
+"""Metrics that are sums over a chunk; the others are means over updates."""
 
 
 def _parameters(state: TrainState) -> dict[str, float]:
-    """The largest of each level; not finite if any is not."""
+    """The largest absolute parameter of each level, which is not finite if any parameter is not."""
     levels = {"actors": state.actors, "allocator": state.allocator}
     return {
         f"a parameter of the {name}": float(
@@ -229,7 +228,7 @@ def _crosses(before: int, after: int, every: int) -> bool:
 
 
 def extend(folder: RunFolder, config: RunConfig, steps: int, warn: Callable[[str], None]) -> RunConfig:
-    """Let a run go on for longer than it was meant to. Its result is kept until there is something to go on from."""
+    """Raise the number of steps of a run; its `result.json` is deleted, but only if there is a checkpoint to resume."""
     if steps < config.options.steps:
         raise ValueError(f"{folder.path} is set to {config.options.steps:,} steps already: --steps can only raise that")
     if folder.result.exists() and not folder.saved():

@@ -1,4 +1,4 @@
-"""What a run has learned, ready to be used: load it, let it allocate and act, save it as one small file."""
+"""Trained policies: load, allocate, act, and save to one small file."""
 
 import hashlib
 import json
@@ -28,14 +28,14 @@ from alma.task.view import NOBODY, Actions, Allocation, View
 from alma.training.methods import LearningTeam, params_like
 
 WEIGHTS = "policy.safetensors"
-"""The name of the weights in a run folder."""
+"""The file name of the weights in a run folder."""
 
 _CONFIG = "alma_config"
 
 
 @dataclass(frozen=True)
 class Policy:
-    """An allocator and actors with what they have learned.
+    """A trained policy: actors and an allocator with their parameters.
 
     `previous` and `last_action` are the allocation in force and the last actions; leave them out at the first step.
     """
@@ -50,18 +50,18 @@ class Policy:
 
     @cached_property
     def team(self) -> LearningTeam:
-        """Its actors and its allocator, to be played with its parameters."""
+        """Its actors and its allocator, which take `params`."""
         return self.config.make_team(self.task)
 
     @property
     def period(self) -> int:
-        """Steps between allocations."""
+        """Maximum number of steps between two allocations."""
         return self.team.period
 
     def allocate(
         self, view: View, key: PRNGKeyArray, previous: Allocation | None = None, state: Any = None
     ) -> Allocation:
-        """A subtask for every agent. Policies trained under a rule need the task's state for it."""
+        """A subtask for every agent. Policies trained with a heuristic also need the task state."""
         if state is None and self.team.allocator.needs_state:
             raise ValueError(
                 f"this policy was trained with the method {self.config.method!r}, whose rule looks at the state of "
@@ -70,7 +70,7 @@ class Policy:
         return _allocate(self.team, self.params, key, self._situation(view, previous, None, state))
 
     def advise(self, view: View, key: PRNGKeyArray) -> Strategy:
-        """A strategy for every agent, of methods with a coach; renew it whenever you allocate. Others: None."""
+        """The coach's strategy for each agent, to be renewed whenever you allocate; None without a coach."""
         return _advise(self.team, self.params, key, self._situation(view, None, None))
 
     def act(
@@ -81,9 +81,9 @@ class Policy:
         strategy: Strategy = None,
         key: PRNGKeyArray | None = None,
     ) -> Actions:
-        """The best action of every agent under an allocation, and under a strategy where there is a coach.
+        """The best action of every agent under an allocation, and a strategy for methods with a coach.
 
-        The key only matters to `alma-no-mask`, whose labels are permuted by it.
+        The key only matters for `alma-no-mask`, where it permutes the labels of subtasks.
         """
         situation = self._advised(view, allocation, last_action, strategy)
         return _act(self.team, self.params, jax.random.key(0) if key is None else key, situation)
@@ -96,7 +96,7 @@ class Policy:
         strategy: Strategy = None,
         key: PRNGKeyArray | None = None,
     ) -> Float[Array, "A U"]:
-        """The utility of every action to every agent under an allocation."""
+        """The utility of every action of every agent under an allocation."""
         situation = self._advised(view, allocation, last_action, strategy)
         return _values(self.team, self.params, jax.random.key(0) if key is None else key, situation)
 
@@ -113,7 +113,7 @@ class Policy:
     def allocation_values(
         self, view: View, allocations: Int[Array | np.ndarray, "P A"], previous: Allocation | None = None
     ) -> Float[Array, "P"]:
-        """What the critic thinks of each of several allocations."""
+        """The critic's value of each allocation."""
         allocator = self.team.allocator
         if not allocator.has_critic:
             raise ValueError(f"the method {self.config.method!r} has no critic of allocations")
@@ -122,7 +122,7 @@ class Policy:
         return _allocation_values(allocator, self.params["allocator"], situation, jnp.asarray(allocations))
 
     def save(self, path: str | Path) -> Path:
-        """Write weights and configuration to one file, at once."""
+        """Write weights and configuration to one file, atomically; returns its path."""
         path = Path(path)
         if path.suffix != ".safetensors":
             raise ValueError(f"weights are saved as .safetensors, not as {path.name!r}")
@@ -152,7 +152,7 @@ class Policy:
 
 
 def one_number_each(what: str, given: Any, agents: int, below: int) -> Int[Array, "A"]:
-    """One number for every agent, none if nothing is given; complains about what cannot be meant."""
+    """The given numbers, one per agent, as an array; all `NOBODY` if None. Raises a ValueError if they are invalid."""
     if given is None:
         return jnp.full(agents, NOBODY, jnp.int32)
     numbers = jnp.asarray(given)
@@ -161,7 +161,7 @@ def one_number_each(what: str, given: Any, agents: int, below: int) -> Int[Array
 
 
 def check_numbers(what: str, numbers: Array, agents: int, below: int, axes: int) -> None:
-    """Complain about what is not one number for every agent, along the last of so many axes."""
+    """Raise a ValueError unless `numbers` has this many axes, the last with one integer in [-1, below) per agent."""
     if not jnp.issubdtype(numbers.dtype, jnp.integer):
         raise ValueError(f"{what} must have whole numbers, not {numbers.dtype}")
     if numbers.ndim != axes or numbers.shape[-1] != agents:
@@ -203,11 +203,11 @@ def transplant(
     allocator: Policy | str | None = None,
     task: Task | None = None,
 ) -> tuple[Team, Params]:
-    """Put parts of other runs, or a rule, in the place of a policy's own: what was never trained together plays.
+    """Combine actors and an allocator that were not trained together.
 
-    `actors` is another policy, `random`, or the name of a script of the task. `allocator` is another policy, or
-    `search`, `random`, `heuristic[:NAME]` or `fixed:SUBTASKS`. `task` is what will be played, if not the task of the
-    policy. Returns the team and its parameters.
+    Each defaults to that of `policy`. `actors` is another policy, `random`, or the name of a scripted policy of the
+    task. `allocator` is another policy, or `search`, `random`, `heuristic[:NAME]` or `fixed:SUBTASKS`. `task` is the
+    task that will be played, by default the policy's. Returns the team and its parameters.
     """
     trained = actors if isinstance(actors, Policy) else policy
     source = allocator if isinstance(allocator, Policy) else policy
@@ -237,19 +237,19 @@ def _find_allocator(source: Policy, allocator: Policy | str | None, task: Task |
 
 
 def check_fits(trained: TaskSpec, other: TaskSpec) -> None:
-    """Complain about a task that networks of another do not fit."""
+    """Raise a ValueError if networks trained on one task cannot be used on the other."""
     for what in ("name", "actions", "features", "relations"):
         if getattr(trained, what) != getattr(other, what):
             raise ValueError(f"what was learned does not fit: the tasks have different {what}")
 
 
 def fingerprint(weights: Path) -> str:
-    """Tells weights apart."""
+    """A hash of a file of weights, to tell files apart."""
     return hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
 
 
 def load(path: str | Path) -> Policy:
-    """Load what was learned: a run folder, a file that `save` wrote, or `pretrained:NAME`, which comes with alma."""
+    """Load a policy from a run folder, a file written by `Policy.save`, or `pretrained:NAME`, which comes with alma."""
     path = locate(path)
     file = path / WEIGHTS if path.is_dir() else path
     if not file.exists():
@@ -281,4 +281,4 @@ def _why_nothing_is_there(path: Path) -> str:
         return "no such file"
     if (path / "result.json").exists():
         return "a finished run without its weights, as published ones are; train it anew to play it"
-    return "no run folder, or nothing saved in it yet"
+    return "it is not a run folder, or nothing has been saved in it yet"

@@ -1,4 +1,4 @@
-"""How a run is doing, live on a terminal, or line by line elsewhere."""
+"""Displays of a run's progress: live on a terminal, line by line elsewhere."""
 
 import time
 from dataclasses import dataclass
@@ -12,56 +12,56 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-try:
-    import fcntl
-except ImportError:  # there is none on Windows
-    fcntl = None  # type: ignore[assignment]
-
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     step: int
+    """Environment steps so far."""
     total: int
+    """Environment steps to train for."""
     seconds: float
-    """Of training, without compilation and evaluation."""
+    """Training time, without compilation and evaluation."""
     steps_per_second: float
     metrics: dict[str, float]
     evaluations: list[dict[str, Any]]
+    """Summaries of all evaluations so far."""
 
 
 @runtime_checkable
 class Display(Protocol):
-    """Shows how a run is doing."""
+    """Shows messages and the progress of a run."""
 
-    def say(self, text: str) -> None: ...
+    def say(self, text: str) -> None:
+        """Show a message."""
 
-    def show(self, progress: Progress) -> None: ...
+    def show(self, progress: Progress) -> None:
+        """Update the progress shown."""
 
 
 BARS = "▁▂▃▄▅▆▇█"
 
 
 def spark_line(values: list[float], width: int = 40) -> str:
-    """Values from 0 to 1 as a row of bars, the latest last."""
+    """A sparkline: values from 0 to 1 as a row of bars, the latest last."""
     return "".join(BARS[min(len(BARS) - 1, int(value * len(BARS)))] for value in values[-width:])
 
 
 def duration(seconds: float) -> str:
-    """Seconds as hours, minutes and seconds."""
+    """Seconds formatted as h:mm:ss or m:ss."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def time_left(progress: Progress) -> float:
-    """Seconds to go at the mean speed so far."""
+    """Estimated seconds left, at the mean speed so far."""
     return max(progress.total - progress.step, 0) * progress.seconds / max(progress.step, 1)
 
 
 class LiveDisplay:
-    """A panel that is redrawn in place."""
+    """A display on a terminal that is redrawn in place."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -105,7 +105,7 @@ class LiveDisplay:
 
 
 class LineDisplay:
-    """One line every now and then, for logs and pipes."""
+    """A display that prints a line every `every` seconds, for logs and pipes."""
 
     def __init__(self, console: Console, every: float = 15.0) -> None:
         self.console = console
@@ -141,5 +141,5 @@ class LineDisplay:
 
 
 def make_display(console: Console, quiet: bool = False) -> LiveDisplay | LineDisplay:
-    """A live display on a terminal, lines elsewhere."""
+    """A live display on a terminal, lines elsewhere or if `quiet`."""
     return LineDisplay(console) if quiet or not console.is_terminal else LiveDisplay(console)

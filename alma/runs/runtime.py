@@ -1,4 +1,4 @@
-"""Settings of the process: a compilation cache that outlives it, and a memory allocator fit for large arrays."""
+"""Settings of the process: a persistent compilation cache, and a memory allocator tuned for large arrays."""
 
 import ctypes
 import gc
@@ -35,39 +35,39 @@ def _switched_off(variable: str) -> bool:
 
 
 def cores() -> int:
-    """Processor cores that this process may use."""
+    """Number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cache_folder() -> Path:
-    """Where compiled programs are kept: in the folder named by `ALMA_CACHE`, or one of the user's cache.
+    """The folder of compiled programs: the one named by `ALMA_CACHE`, or a folder in the user's cache.
 
-    A program is compiled for a number of cores, which JAX does not look at when it finds it again.
+    A program is compiled for a number of cores, which is not part of JAX's cache key: so it is part of the path.
     """
     folder = Path(os.environ.get(CACHE_VARIABLE) or user_cache_path("alma") / "xla")
     return folder / f"{cores()}-cores"
 
 
 def use_compilation_cache() -> None:
-    """Keep compiled programs on disk, unless the user has told JAX where to keep them already."""
+    """Cache compiled programs on disk, unless the user has already configured JAX's compilation cache."""
     if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 def one_device_per_core() -> None:
-    """Let JAX treat every processor core as a device of its own, unless it has started already.
+    """Make every processor core a JAX device of its own, unless JAX has already been initialised.
 
-    A program for one device shares out only its largest loops; two programs side by side keep two cores busy.
+    A program on one device runs only its largest loops in parallel; one program per core keeps all cores busy.
     """
-    with suppress(RuntimeError):  # too late: JAX has counted its devices
+    with suppress(RuntimeError):  # too late: JAX is initialised
         jax.config.update("jax_num_cpu_devices", cores())
 
 
 def collect_garbage_seldom() -> None:
-    """Let Python look for garbage less often, and no more among what is there by now.
+    """Run Python's garbage collector less often, and exclude all existing objects from it.
 
-    Tracing makes a great many objects that all stay; by default Python goes through them over and over, which takes a
+    Tracing creates a great many long-lived objects; by default the collector scans them again and again, which takes a
     seventh of the time before the first step.
     """
     gc.freeze()
@@ -76,7 +76,7 @@ def collect_garbage_seldom() -> None:
 
 @contextmanager
 def no_compilation_cache() -> Iterator[None]:
-    """Compile for real within this block, to measure what compiling takes."""
+    """Context manager that disables the compilation cache, to measure compilation times."""
     before = jax.config.values["jax_enable_compilation_cache"]
     jax.config.update("jax_enable_compilation_cache", False)
     compilation_cache.reset_cache()  # JAX remembers whether the cache is on
@@ -88,10 +88,10 @@ def no_compilation_cache() -> Iterator[None]:
 
 
 def tune_malloc() -> bool:
-    """Stop the C library from handing large blocks back to the kernel, and say whether it listened.
+    """Stop the C library from returning large blocks to the kernel; returns whether the settings were accepted.
 
-    By default, glibc maps every large temporary array anew and gives it back when it is freed, so that each use
-    of it faults its pages in again. Only glibc has these settings; elsewhere nothing happens.
+    By default, glibc maps every large temporary array anew and unmaps it when it is freed, so that each use faults its
+    pages in again. Only glibc has these settings; elsewhere nothing happens.
     """
     if platform.system() != "Linux" or platform.libc_ver()[0] != "glibc":
         return False

@@ -1,15 +1,10 @@
-"""Stopping on request: Ctrl-C, SIGTERM, a closed terminal."""
+"""Stopping cleanly on Ctrl-C, SIGTERM or a closed terminal."""
 
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-try:
-    import fcntl
-except ImportError:  # there is none on Windows
-    fcntl = None  # type: ignore[assignment]
 
 
 class Interrupted(Exception):  # noqa: N818
@@ -18,11 +13,12 @@ class Interrupted(Exception):  # noqa: N818
 
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """Within, the first request to stop is only noted: the answer is whether there was one. A second one kills.
+    """Context manager that yields a function which tells whether a signal has asked the process to stop.
 
-    Requests are Ctrl-C, SIGTERM, and where there is such a thing a terminal that is closed.
+    Signals are SIGINT (Ctrl-C), SIGTERM and, where it exists, SIGHUP (closed terminal). The second one has its usual
+    effect.
     """
-    if threading.current_thread() is not threading.main_thread():  # signals are none of its business
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
         yield lambda: False
         return
     asked: list[int] = []

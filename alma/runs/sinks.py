@@ -1,4 +1,4 @@
-"""Where metrics of a run go: JSON lines and TensorBoard, and Weights & Biases for those who have it."""
+"""Loggers of a run's metrics: JSON lines, TensorBoard and (optional) Weights & Biases."""
 
 import json
 import uuid
@@ -12,15 +12,17 @@ from alma.runs.checkpoint import written_at_once
 
 @runtime_checkable
 class Sink(Protocol):
-    """Takes metrics as a run makes them."""
+    """Logs metrics during a run."""
 
-    def write(self, step: int, metrics: dict[str, Any]) -> None: ...
+    def write(self, step: int, metrics: dict[str, Any]) -> None:
+        """Log the metrics at an environment step."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Flush and close files or connections."""
 
 
 class JsonLines:
-    """One object a line. On resumption, lines from beyond the checkpoint are dropped: they will be made again."""
+    """Writes one JSON object per line. On resuming, lines after the checkpoint's step are dropped."""
 
     def __init__(self, path: Path, step: int) -> None:
         kept = [line for line in read_lines(path) if line["step"] <= step]
@@ -37,7 +39,7 @@ class JsonLines:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """All whole lines of a file of JSON lines; a last line that was cut short is left out."""
+    """All lines of a JSON Lines file; a last line that was only partly written is dropped."""
     lines = path.read_text().splitlines() if path.exists() else []
     whole = []
     for number, line in enumerate(lines, 1):
@@ -50,7 +52,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 class TensorBoard:
-    """Event files."""
+    """Writes TensorBoard event files."""
 
     def __init__(self, folder: Path, step: int) -> None:
         self.writer = SummaryWriter(str(folder), purge_step=step + 1 if step else None)
@@ -65,7 +67,7 @@ class TensorBoard:
 
 
 def require_wandb() -> Any:
-    """The module of Weights & Biases, or a complaint that says how to get it."""
+    """Import `wandb`. Raises a ValueError that says how to install it if it is missing."""
     try:
         import wandb
     except ImportError:
@@ -74,14 +76,14 @@ def require_wandb() -> Any:
 
 
 class Wandb:
-    """Weights & Biases, an extra. A run that is resumed goes on as the same one; its folder remembers which."""
+    """Logs to Weights & Biases. A resumed run continues the same W&B run, whose id is stored in the run folder."""
 
     def __init__(self, folder: Path, config: dict[str, Any]) -> None:
-        remembered = folder / "wandb.id"
-        if not remembered.exists():
-            remembered.write_text(uuid.uuid4().hex)
+        id_file = folder / "wandb.id"
+        if not id_file.exists():
+            id_file.write_text(uuid.uuid4().hex)
         self.run = require_wandb().init(
-            project="alma", name=folder.name, id=remembered.read_text(), resume="allow", config=config
+            project="alma", name=folder.name, id=id_file.read_text(), resume="allow", config=config
         )
 
     def write(self, step: int, metrics: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Hold a task to the contract of `alma.task`, and say exactly what is wrong with it."""
+"""`check_task`: tests a task against the contract of `alma.task` and reports every breach."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
@@ -17,15 +17,15 @@ from alma.task.task import Task
 from alma.task.view import NOBODY, View
 
 REPLAYED = 20
-"""Steps of an episode that are played again, call by call, to see whether the same comes out."""
+"""Steps of an episode that are repeated without vmap and scan, to check that the results are the same."""
 
 
 class TaskError(ValueError):
-    """A task breaks its contract. The message lists every breach that was found."""
+    """A task breaks the contract. The message lists every breach that was found."""
 
 
 class CheckedStep(NamedTuple):
-    """One step of play: what was seen, what was done, what came of it. Plain arrays once it has been played."""
+    """One step of random play, with everything that is checked. NumPy arrays after the episode has been played."""
 
     state: Any
     view: View
@@ -33,41 +33,41 @@ class CheckedStep(NamedTuple):
     outcome: Outcome
     next_view: View
     absent_matter: Any
-    """Whether actions of absent agents changed anything."""
+    """Whether other actions of absent agents would have changed the result."""
     allocations: dict[str, Any]
-    """What each heuristic says."""
+    """The allocation of each heuristic, by name."""
     scripted: dict[str, Any]
-    """What each scripted policy does."""
+    """The actions of each scripted policy, by name."""
 
 
 def check_task(task: Task, *, episodes: int = 8, steps: int | None = None, seed: int = 0) -> None:
-    """Run a task through the whole contract with random play; raise `TaskError` if it breaks any of it.
+    """Check a task against the whole contract with random play; raise a `TaskError` that lists every breach.
 
-    `steps` bounds how long each episode is followed; by default it is followed to its end.
+    `steps` is the most steps of each episode that are checked; by default whole episodes are.
     """
     steps = task.spec.max_steps if steps is None else steps
     if episodes < 1 or steps < 1:
         raise ValueError(f"check_task needs at least 1 episode and 1 step, not {episodes} and {steps}")
-    # What follows relies on shapes and dtypes, so they are told first.
-    _report(_check_declared(task, seed))
-    _report(_check_extras(task, seed))
+    # Everything below relies on shapes and dtypes, so these breaches are raised first.
+    _raise_if_any(_check_declared(task, seed))
+    _raise_if_any(_check_extras(task, seed))
     keys = jax.random.split(jax.random.key(seed), episodes)
     played = _play(task, keys, steps)
     spec, complete = task.spec, steps >= task.spec.max_steps
     breaches = [breach for episode in played for checked in episode for breach in _check_step(spec, checked)]
-    breaches += [breach for episode in played for breach in _check_story(spec, episode, complete)]
+    breaches += [breach for episode in played for breach in _check_episode(spec, episode, complete)]
     breaches += [breach for episode in played for breach in _check_scenes(task, [episode[0], episode[-1]])]
     breaches += _check_purity(task, keys[0], steps, played[0])
-    _report(breaches)
+    _raise_if_any(breaches)
 
 
-def _report(breaches: list[str]) -> None:
+def _raise_if_any(breaches: list[str]) -> None:
     if breaches:
-        listed = list(dict.fromkeys(breaches))  # the same breach shows at many steps: tell it once
+        listed = list(dict.fromkeys(breaches))  # the same breach occurs at many steps: list it once
         raise TaskError(f"the task breaks its contract in {len(listed)} ways:\n- " + "\n- ".join(listed))
 
 
-# ---- shapes and dtypes, found by tracing alone
+# ---- shapes and dtypes, found by tracing
 
 
 def _expected_view(spec: TaskSpec) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -96,7 +96,7 @@ def _expected_outcome(spec: TaskSpec) -> dict[str, tuple[tuple[int, ...], Any]]:
 
 
 def _trace(name: str, function: Callable, *arguments: Any) -> Any:
-    """The shapes of a result; whatever goes wrong in a task's own code is told as a breach."""
+    """`jax.eval_shape`; an exception in the task's own code is reported as a breach."""
     try:
         return jax.eval_shape(function, *arguments)
     except Exception as error:
@@ -165,7 +165,7 @@ def _describe(array: Any) -> str:
 
 
 def _check_extras(task: Task, seed: int) -> list[str]:
-    """Heuristics and scripted policies give an integer to each agent."""
+    """Heuristics and scripted policies must return one integer per agent."""
     agents = task.spec.agents
     key = jax.random.key(seed)
     state = jax.eval_shape(task.reset, key)
@@ -184,15 +184,15 @@ def _check_extras(task: Task, seed: int) -> list[str]:
     ]
 
 
-# ---- play
+# ---- random play
 
 
 def _play(task: Task, keys: Array, steps: int) -> list[list[CheckedStep]]:
-    """Follow random play, jitted and vmapped, and bring it back as plain arrays."""
+    """Play random episodes, jitted and vmapped; returns the steps of each as NumPy arrays."""
 
     def episode(key: PRNGKeyArray) -> CheckedStep:
         reset_key, step_keys = _episode_keys(key, steps)
-        return jax.lax.scan(lambda state, key: _live(task, state, key), task.reset(reset_key), step_keys)[1]
+        return jax.lax.scan(lambda state, key: _random_step(task, state, key), task.reset(reset_key), step_keys)[1]
 
     played = jax.device_get(jax.jit(jax.vmap(episode))(keys))
     done = played.outcome.terminated | played.outcome.truncated
@@ -208,8 +208,8 @@ def _episode_keys(key: PRNGKeyArray, steps: int) -> tuple[PRNGKeyArray, Array]:
     return reset_key, jax.random.split(key, steps)
 
 
-def _live(task: Task, state: Any, key: PRNGKeyArray) -> tuple[Any, CheckedStep]:
-    """One step of random play, with everything that is to be looked at."""
+def _random_step(task: Task, state: Any, key: PRNGKeyArray) -> tuple[Any, CheckedStep]:
+    """One step of random play, with everything that is checked."""
     action_key, absent_key, step_key = jax.random.split(key, 3)
     spec, view = task.spec, task.view(state)
     actions = jnp.maximum(choose_uniformly(action_key, view.available), 0)
@@ -232,7 +232,7 @@ def _same(one: Any, other: Any) -> Bool[Array, ""]:
 
 
 def _numbers(tree: Any) -> Any:
-    """Random keys as the numbers they are made of."""
+    """The tree with random keys replaced by their raw integer data, so that they can be compared."""
 
     def plain(leaf: Any) -> Any:
         return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
@@ -240,14 +240,14 @@ def _numbers(tree: Any) -> Any:
     return jax.tree.map(plain, tree)
 
 
-# ---- what must hold
+# ---- the rules of the contract
 
 
 def _check_step(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
-    """What must hold within one step. Messages leave the step out, so that a breach is told once."""
+    """What must hold within one step. Messages do not name the step, so that each breach is listed once."""
     view, outcome = checked.view, checked.outcome
     yield from _check_view(spec, view)
-    yield from _check_view(spec, checked.next_view)  # learners look at it even when the episode is over
+    yield from _check_view(spec, checked.next_view)  # learners read it even when the episode is over
     yield from _check_choices(spec, checked)
     if not np.isfinite(outcome.reward) or not np.isfinite(outcome.subtask_rewards).all():
         yield "rewards must be finite"
@@ -268,7 +268,7 @@ def _check_step(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
 
 
 def _check_view(spec: TaskSpec, view: View) -> Iterator[str]:
-    """What must hold in every view."""
+    """What must hold for every view."""
     agents_present = view.present[: spec.agents]
     if not np.isfinite(view.entities).all() or not np.isfinite(view.relations).all():
         yield "View.entities and View.relations must be finite"
@@ -279,7 +279,7 @@ def _check_view(spec: TaskSpec, view: View) -> Iterator[str]:
     if view.visible[~agents_present].any() or view.visible[:, ~view.present].any():
         yield "View.visible must be False where the agent or the entity is absent"
     if (view.subtask[: spec.agents] != NOBODY).any():
-        yield f"View.subtask must be {NOBODY} for agents: theirs is the allocation"
+        yield f"View.subtask must be {NOBODY} for agents: the allocation says theirs"
     if (view.subtask[~view.present] != NOBODY).any():
         yield f"View.subtask must be {NOBODY} for absent entities"
     if (view.subtask < NOBODY).any() or (view.subtask >= spec.subtasks).any():
@@ -296,11 +296,11 @@ def _check_view(spec: TaskSpec, view: View) -> Iterator[str]:
     if not view.present[view.target[(view.target >= 0) & view.available]].all():
         yield "View.target of an available action must be a present entity"
     if spec.mask_subtask_actions and not _can_act_anywhere(spec, view):
-        yield "under mask_subtask_actions every present agent needs an available action whatever its subtask"
+        yield "with mask_subtask_actions, every present agent needs an available action whatever its subtask"
 
 
 def _can_act_anywhere(spec: TaskSpec, view: View) -> bool:
-    """Whether every agent has something to do in every subtask, even with all team mates elsewhere."""
+    """Whether every agent has an available action in every subtask, even with all team mates in other subtasks."""
     at_things = view.target >= spec.agents
     for subtask in np.flatnonzero(view.active):
         possible = view.available & ((view.target < 0) | (at_things & (view.subtask[view.target] == subtask)))
@@ -310,7 +310,7 @@ def _can_act_anywhere(spec: TaskSpec, view: View) -> bool:
 
 
 def _check_choices(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
-    """Heuristics give present agents active subtasks, and absent agents none; scripted actions exist."""
+    """Heuristics allocate present agents to active subtasks, absent ones to none; scripted policies return actions."""
     present = checked.view.present[: spec.agents]
     for name, allocation in checked.allocations.items():
         if (allocation[~present] != NOBODY).any():
@@ -323,7 +323,7 @@ def _check_choices(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
 
 
 def _check_scenes(task: Task, steps: list[CheckedStep]) -> Iterator[str]:
-    """A task that says what it looks like shows the present, and nobody else."""
+    """If a task has scenes, they must show exactly the present entities."""
     entities, subtasks = task.spec.entities, task.spec.subtasks
     for checked in steps:
         scene = task.scene(checked.state)
@@ -337,8 +337,8 @@ def _check_scenes(task: Task, steps: list[CheckedStep]) -> Iterator[str]:
             yield f"a scene must say how each of {subtasks} subtasks stands, or none, not {len(scene.standing)}"
 
 
-def _check_story(spec: TaskSpec, episode: list[CheckedStep], complete: bool) -> Iterator[str]:
-    """What must hold from step to step."""
+def _check_episode(spec: TaskSpec, episode: list[CheckedStep], complete: bool) -> Iterator[str]:
+    """What must hold over the steps of an episode."""
     if not episode[0].view.present[: spec.agents].any():
         yield "an episode must begin with at least one agent"
     if not episode[0].view.active.any():
@@ -354,26 +354,26 @@ def _check_story(spec: TaskSpec, episode: list[CheckedStep], complete: bool) -> 
 
 
 def _check_purity(task: Task, key: PRNGKeyArray, steps: int, played: list[CheckedStep]) -> Iterator[str]:
-    """The same keys must give the same episode when every function is compiled and called on its own."""
+    """The same keys must give the same episode when every function is compiled and called separately."""
     reset_key, step_keys = _episode_keys(key, steps)
     reset, view, step = jax.jit(lambda k: task.reset(k)), jax.jit(lambda s: task.view(s)), jax.jit(task.step)
     state = reset(reset_key)
     for checked, key_now in zip(played[:REPLAYED], step_keys, strict=False):
         if not _close(state, checked.state):
-            yield "reset and step must be pure: called one by one, they give other states than under vmap and scan"
+            yield "reset and step must be pure: called separately, they return other states than under vmap and scan"
             return
         if not _close(view(state), checked.view):
-            yield "view must be pure: called by itself, it gives something else than under vmap and scan"
+            yield "view must be pure: called separately, it returns another view than under vmap and scan"
             return
         step_key = jax.random.split(key_now, 3)[2]
         state, outcome = step(step_key, state, jnp.asarray(checked.actions))
         if not _close(outcome, checked.outcome):
-            yield "step must be pure: called by itself, it gives another outcome than under vmap and scan"
+            yield "step must be pure: called separately, it returns another outcome than under vmap and scan"
             return
 
 
 def _close(one: Any, other: Any) -> bool:
-    """Equal but for the rounding that compilers are free in."""
+    """Whether two pytrees are equal up to rounding, which may differ between compiled programs."""
 
     def same(a: Any, b: Any) -> bool:
         return bool(np.allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-4, equal_nan=True))

@@ -1,4 +1,4 @@
-"""Random choices under a mask."""
+"""Random choices: uniform under a mask, and by logits."""
 
 import jax
 import jax.numpy as jnp
@@ -6,9 +6,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 
 def choose_uniformly(key: PRNGKeyArray, allowed: Bool[Array, "*batch N"]) -> Int[Array, "*batch"]:
-    """The index of one allowed item a row, each with equal chance; -1 where a row allows none.
+    """Draw the index of one allowed item per row, uniformly; -1 if a row allows none.
 
-    One draw a row: cheaper than a categorical, which takes one for every item.
+    Needs one random number per row; `jax.random.categorical` needs one per item.
     """
     count = jnp.sum(allowed, axis=-1)
     draw = jax.random.uniform(key, count.shape)
@@ -18,9 +18,9 @@ def choose_uniformly(key: PRNGKeyArray, allowed: Bool[Array, "*batch N"]) -> Int
 
 
 def choose_by_logits(draw: Float[Array, "*batch"], logits: Float[Array, "*batch N"]) -> Int[Array, "*batch"]:
-    """An index a row with the probabilities of a softmax, given one draw from [0, 1) a row.
+    """Draw an index per row with the probabilities of a softmax, from one uniform number in [0, 1) per row.
 
-    Random numbers are what a categorical spends its time on: this takes one where it takes N.
+    `jax.random.categorical` needs N random numbers per row, and generating them is most of its cost.
     """
     ladder = jnp.cumsum(jax.nn.softmax(logits), axis=-1)
     return jnp.argmax(ladder > draw[..., None] * ladder[..., -1:], axis=-1)

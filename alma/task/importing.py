@@ -1,4 +1,4 @@
-"""Things of the user's own, named as `module:NAME`."""
+"""Importing the user's own tasks and methods, named as `module:NAME`."""
 
 import importlib
 import sys
@@ -6,9 +6,9 @@ from typing import Any
 
 
 def import_by_name(what: str, name: str) -> Any:
-    """Import what `module:NAME` means; complaints say what it was to be."""
+    """Import the object named `module:NAME`; `what` says in error messages what kind of object was expected."""
     module, _, attribute = name.partition(":")
-    sys.path.insert(0, "")  # a module beside the user is found, as by `python -m`
+    sys.path.insert(0, "")  # modules in the working directory are found, as by `python -m`
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Tasks by name."""
+"""The registry of tasks by name."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -8,12 +8,12 @@ from alma.task.importing import import_by_name
 from alma.task.task import Task
 
 Presets: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""For each preset, the training options that a task has otherwise, by their path: `{"fast": {"actors.gamma": 0.9}}`."""
+"""A task's overrides of training options, by preset and option path: `{"fast": {"actors.gamma": 0.9}}`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """How to build a task: a frozen dataclass of options, and what makes a task of them."""
+    """How to build a task: a frozen dataclass of options, and a function that builds the task from them."""
 
     options: type
     build: Callable[[Any], Task]
@@ -24,9 +24,9 @@ _tasks: dict[str, Entry] = {}
 
 
 def register(name: str, options: type, build: Callable[[Any], Task], presets: Presets | None = None) -> None:
-    """Make a task known under a name: `build(options(**chosen))` makes it.
+    """Register a task under a name; `alma.make` builds it as `build(options(**chosen))`.
 
-    `presets` says which training options the task has otherwise than other tasks, for each preset by name.
+    `presets` overrides training options for this task, by preset: `{"fast": {"actors.gamma": 0.9}}`.
     """
     if name in _tasks:
         raise ValueError(f"a task named {name!r} exists already: choose another name")
@@ -36,7 +36,7 @@ def register(name: str, options: type, build: Callable[[Any], Task], presets: Pr
 
 
 def preset_overrides(name: str, preset: str) -> Mapping[str, Any]:
-    """The training options that a task has otherwise under a preset; none for tasks that are not registered."""
+    """The training options that a task overrides in a preset; none for tasks that are not registered."""
     return _tasks[name].presets.get(preset, {}) if name in _tasks else {}
 
 
@@ -56,7 +56,7 @@ def option_fields(name: str) -> tuple[dataclasses.Field, ...]:
 
 
 def make(name: str, **options: Any) -> Task:
-    """Build a task by name, or as `module:Class`, with any of its options changed."""
+    """Build a task by its registered name or as `module:Class`; keywords set its options."""
     entry = _entry(name)
     valid = [field.name for field in option_fields(name)]
     unknown = sorted(set(options) - set(valid))
@@ -76,7 +76,7 @@ def _entry(name: str) -> Entry:
 
 
 def _imported(name: str) -> Entry:
-    """A task class that is a dataclass of its own options, named as `module:Class`."""
+    """The entry of a task class named as `module:Class`: a dataclass whose fields are its options."""
     found = import_by_name("task", name)
     if not (isinstance(found, type) and issubclass(found, Task) and dataclasses.is_dataclass(found)):
         raise ValueError(f"{name!r} must be a dataclass that subclasses alma.Task")

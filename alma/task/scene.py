@@ -1,6 +1,6 @@
-"""What a state looks like, as plain data. A task describes itself once; pages and pictures are drawn from that.
+"""What a state looks like, as plain data, from which the viewer draws pages and pictures.
 
-Colours are not said: everything takes the colour of its subtask, agents that of the one they are allocated to.
+Scenes contain no colours: everything is drawn in the colour of its subtask, agents in that of their allocation.
 """
 
 from collections.abc import Mapping
@@ -8,72 +8,75 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Point = tuple[float, float]
-"""On the map, x to the east and y to the north."""
+"""(x, y) on the map; x points east and y north."""
 
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
-"""Colours of subtasks, which people with any kind of colour vision can tell apart (Okabe and Ito)."""
+"""Colours of subtasks; people with any kind of colour vision can tell them apart (Okabe and Ito)."""
 
 Shape = Literal["disc", "square", "triangle", "diamond", "hexagon"]
 
 Icon = Literal["flame", "clock", "tick", "cross"]
 
 Stroke = Literal["attack", "help"]
+"""The kind of a line between two entities."""
 
 
 @dataclass(frozen=True)
 class Thing:
-    """An entity on the map. Its name, shape, radius and letter stay what they are through an episode."""
+    """An entity on the map. Its name, shape, radius and letter must not change during an episode."""
 
     name: str
-    """What it is: `builder`, `zealot`."""
+    """The kind of entity: `builder`, `zealot`."""
     at: Point
     shape: Shape = "disc"
     radius: float = 0.4
     """In units of the map."""
     letter: str = ""
-    """Stands on it."""
+    """Drawn on the entity."""
     bars: Mapping[str, float] = field(default_factory=dict)
-    """Shares from 0 to 1, by name; the same names at all times."""
+    """Bars, such as health, from 0 to 1, by name; the names must not change during an episode."""
     icons: Mapping[Icon, float] = field(default_factory=dict)
-    """Marks on it with their strength, from 0 (not there) to 1."""
+    """Icons drawn on the entity, with their strength from 0 (invisible) to 1."""
     status: str = ""
-    """How it is, in a word or two."""
+    """Its condition, in a word or two."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A part of the map that is no entity: a base, where an army comes from. Only its label changes."""
+    """A region of the map that is not an entity, such as a base. Only its label may change during an episode."""
 
     at: Point
     radius: float
     label: str = ""
     subtask: int | None = None
-    """Whose colour it takes."""
+    """The subtask in whose colour it is drawn."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Something that goes on between two entities: a shot, a heal."""
+    """An interaction between two entities, drawn as a line: a shot, a heal."""
 
     start: int
+    """Index of the entity that acts."""
     end: int
+    """Index of the entity that is acted on."""
     kind: Stroke = "attack"
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One state."""
+    """What one state looks like."""
 
     size: Point
-    """Of the map, from (0, 0)."""
+    """Width and height of the map, whose corner is (0, 0)."""
     things: tuple[Thing | None, ...]
-    """One for each entity, agents first; None for the absent and the dead."""
+    """One for each entity, agents first; None for absent and dead entities."""
     places: tuple[Place, ...] = ()
-    """As many at all times."""
+    """Regions of the map; their number must not change during an episode."""
     lines: tuple[Line, ...] = ()
     grid: bool = False
-    """Whether the map is made of cells; then places are their middles."""
+    """Whether the map is a grid of cells; points are then centres of cells."""
     subtask: str = "subtask"
-    """What a subtask is: `building`, `army`."""
+    """What a subtask is called: `building`, `army`."""
     standing: tuple[str, ...] = ()
-    """How each subtask stands, in a word or two."""
+    """The state of each subtask, in a word or two."""

@@ -1,16 +1,19 @@
-"""The static facts of a task: its sizes, and names of what its arrays hold."""
+"""The static description of a task: sizes, names of features, relations and actions."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """The static facts of a task: sizes, and what the numbers mean."""
+    """The static description of a task: sizes, and the names of features, relations and actions."""
 
     name: str
     agents: int
+    """A: the most agents there can be."""
     entities: int
+    """E: the most entities there can be, agents included."""
     subtasks: int
+    """M: the most subtasks there can be."""
     actions: tuple[str, ...]
     """Names of the actions; their number is U."""
     features: tuple[str, ...]
@@ -18,21 +21,24 @@ class TaskSpec:
     relations: tuple[str, ...]
     """Names of the agent-entity relations; their number is R."""
     max_steps: int
+    """Steps after which every episode has ended."""
     mask_subtask_actions: bool
     """Whether actions aimed at an entity of another subtask are unavailable to an agent."""
     max_things: int | None = None
-    """The most non-agent entities that one subtask can have, so that networks look no further; None: all."""
+    """The most non-agent entities ("things") of any one subtask, so that networks need not process more; None: any
+    number."""
     places: tuple[str, ...] = ()
-    """Features that tell where on the map an entity is. Relations tell where it is from an agent, which generalises
-    better, so that networks can do without."""
+    """Names of the features that give absolute positions. Networks can do without them: relations give positions
+    relative to an agent, which generalise better."""
 
     @property
     def things_per_subtask(self) -> int:
+        """The most non-agent entities of any one subtask."""
         things = self.entities - self.agents
         return things if self.max_things is None else min(self.max_things, things)
 
     def features_seen(self, places: bool) -> tuple[int, ...]:
-        """The indices of the features that a network looks at, with or without places."""
+        """Indices of the entity features that a network sees, with or without absolute positions."""
         return tuple(i for i, name in enumerate(self.features) if places or name not in self.places)
 
     def __post_init__(self) -> None:
@@ -47,4 +53,4 @@ class TaskSpec:
             raise ValueError("TaskSpec.actions and TaskSpec.features must name at least one each")
         unknown = [name for name in self.places if name not in self.features]
         if unknown:
-            raise ValueError(f"TaskSpec.places must be names of features; {', '.join(unknown)} are none")
+            raise ValueError(f"TaskSpec.places must be names of features; {', '.join(unknown)} not in features")

@@ -22,11 +22,11 @@ class Task(abc.ABC, Generic[State]):
     @property
     @abc.abstractmethod
     def spec(self) -> TaskSpec:
-        """The static facts of the task."""
+        """The static description of the task."""
 
     @abc.abstractmethod
     def reset(self, key: PRNGKeyArray) -> State:
-        """Draw the initial state of an episode. A state is a pytree of arrays, small: replay stores it."""
+        """Draw the initial state of an episode: a pytree of arrays, which should be small, since replay stores it."""
 
     @abc.abstractmethod
     def step(self, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:
@@ -34,18 +34,18 @@ class Task(abc.ABC, Generic[State]):
 
     @abc.abstractmethod
     def view(self, state: State) -> View:
-        """Rebuild everything a learner may see from a state."""
+        """Everything that networks may see of a state. Replay stores states and recomputes their views."""
 
     @property
     def heuristics(self) -> Mapping[str, Callable[[State], Allocation]]:
-        """Allocations by rule; the first one is the default heuristic."""
+        """Rules that allocate, by name; the first one is the default heuristic."""
         return {}
 
     @property
     def policies(self) -> Mapping[str, Callable[[PRNGKeyArray, State, Allocation], Actions]]:
-        """Scripted actors, so that a task can be watched and calibrated without learning."""
+        """Scripted policies of the actors, by name, to watch and calibrate a task without learning."""
         return {}
 
     def scene(self, state: State) -> Scene | None:
-        """What a state looks like; None where a task does not say. Called outside of JAX, with NumPy arrays."""
+        """What a state looks like, for the viewer; None if the task cannot be drawn. Called with NumPy arrays."""
         return None

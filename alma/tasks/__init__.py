@@ -1,4 +1,4 @@
-"""The tasks that come with the package; importing it registers them."""
+"""The tasks that come with the package; importing this module registers them."""
 
 from alma.task.registry import register
 from alma.tasks import save_the_city, starcraft

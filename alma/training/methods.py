@@ -1,6 +1,6 @@
-"""Methods as data: what actors make of an allocation, and who allocates. All are trained by the same loop.
+"""Methods as data: the scope of the actors and the kind of allocator. All methods are trained by the same loop.
 
-A method of your own is one more `Method`, named as `module:NAME` where a method is asked for.
+To train a method of your own, define another `Method` and pass its name as `module:NAME`.
 """
 
 from collections.abc import Callable
@@ -26,12 +26,15 @@ from alma.training.options import TrainingOptions
 
 
 def learned_allocator(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
-    """Amortised Q-learning."""
+    """An allocator that learns by amortised Q-learning."""
     return LearnedAllocator(task.spec, options.allocator)
 
 
 def rule_allocator(kind: str) -> "AllocatorMaker":
-    """A rule: `random`, `heuristic` or `heuristic:NAME`. Methods named after their rule choose it by their name."""
+    """A maker of allocators that follow a rule: `random`, `heuristic` or `heuristic:NAME`.
+
+    A method whose name begins with the rule's may choose the variant: the method `heuristic:dynamic` uses that rule.
+    """
 
     def make(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
         which = name if name.partition(":")[0] == kind else kind
@@ -41,12 +44,12 @@ def rule_allocator(kind: str) -> "AllocatorMaker":
 
 
 def no_allocator(task: Task, options: TrainingOptions, name: str) -> TrainingAllocator:
-    """Nobody is allocated."""
+    """No agent is ever given a subtask."""
     return RuleAllocator(allocate_nobody, allocates=False)
 
 
 AllocatorMaker: TypeAlias = Callable[[Task, TrainingOptions, str], TrainingAllocator]
-"""Makes the high level of a method, given its whole name."""
+"""Makes the allocator of a method: (task, options, full name of the method) -> allocator."""
 
 
 LearningTeam: TypeAlias = Team[Actors, TrainingAllocator]
@@ -55,14 +58,15 @@ LearningTeam: TypeAlias = Team[Actors, TrainingAllocator]
 
 @dataclass(frozen=True)
 class Method:
-    """One way to train on a composite task."""
+    """A method for composite tasks: its actors and its allocator."""
 
     summary: str
+    """A description in one line."""
     scope: Callable[[TaskSpec], Scope]
-    """What actors see under an allocation, and which values they learn."""
+    """Makes the scope: what actors see under an allocation, and which values they learn."""
     allocator: AllocatorMaker
     actors: type[Actors] = Actors
-    """Makes the low level; a subclass can have a loss of its own."""
+    """The class of the actors; a subclass can override the loss."""
 
 
 METHODS = {
@@ -80,7 +84,7 @@ METHODS = {
 
 
 def find_method(name: str) -> Method:
-    """A method by name, with `:NAME` after it where there is a choice; or one of your own as `module:NAME`."""
+    """A built-in method by its name or as `heuristic:NAME`, or the user's own as `module:NAME`."""
     kind, _, rest = name.partition(":")
     if kind in METHODS:
         if rest and kind != "heuristic":
@@ -95,15 +99,15 @@ def find_method(name: str) -> Method:
 
 
 def make_team(task: Task, options: TrainingOptions, method: str) -> LearningTeam:
-    """The actors and the allocator of a method, on a task, with options; complains about what does not fit together."""
+    """The actors and the allocator of a method. Raises a ValueError if task, options and method do not fit together."""
     found, period = find_method(method), options.allocator.period
     actors = found.actors(task.spec, options.actors, found.scope(task.spec), period)
-    _ = actors.networks  # made now, so that options which do not fit the task are told at once
+    _ = actors.networks  # built now, so that options which do not fit the task raise an error at once
     return Team(actors, found.allocator(task, options, method), options.allocator.play_period or period)
 
 
 def params_like(team: LearningTeam, task: Task) -> Params:
-    """Shapes and dtypes of what a team learns."""
+    """Shapes and dtypes of a team's parameters."""
 
     def begin(key: PRNGKeyArray) -> Params:
         state = jax.vmap(task.reset)(key[None])

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from alma.actors.options import ActorOptions
 from alma.allocators.options import AllocatorOptions
-from alma.learning.options import _require, _require_at_least, _require_positive
+from alma.learning.options import require, require_at_least, require_positive
 from alma.learning.schedules import Linear
 
 
@@ -28,14 +28,14 @@ class CollectionOptions:
     """Finished episodes that each update waits for; 0: updates do not wait for episodes."""
 
     def __post_init__(self) -> None:
-        _require_at_least(1, self, "environments")
-        _require_at_least(0, self, "episodes_per_update")
+        require_at_least(1, self, "environments")
+        require_at_least(0, self, "episodes_per_update")
         for name in ("buffer", "decisions", "warmup", "steps_per_update"):
-            _require(
+            require(
                 getattr(self, name) >= self.environments,
                 f"{name} must be at least the number of environments ({self.environments}), not {getattr(self, name)}",
             )
-        _require(
+        require(
             self.steps_per_update % self.environments == 0,
             f"steps_per_update must be a multiple of the {self.environments} environments, not {self.steps_per_update}",
         )
@@ -58,11 +58,11 @@ class ExplorationOptions:
     def __post_init__(self) -> None:
         for name in ("action", "proposal", "subtask"):
             schedule = getattr(self, name)
-            _require(
+            require(
                 0 <= schedule.start <= 1 and 0 <= schedule.end <= 1,
                 f"{name} must start and end between 0 and 1, not at {schedule.start} and {schedule.end}",
             )
-        _require(0 <= self.persistence < 1, f"persistence must lie in [0, 1), not {self.persistence}")
+        require(0 <= self.persistence < 1, f"persistence must lie in [0, 1), not {self.persistence}")
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class ReportOptions:
     """Minutes between checkpoints."""
 
     def __post_init__(self) -> None:
-        _require_at_least(1, self, "chunk", "log_every", "evaluate_every", "episodes", "final_episodes")
-        _require_positive(self, "checkpoint_minutes")
+        require_at_least(1, self, "chunk", "log_every", "evaluate_every", "episodes", "final_episodes")
+        require_positive(self, "checkpoint_minutes")
 
 
 @dataclass(frozen=True)
@@ -109,33 +109,33 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         most = 2_000_000_000  # what runs count with has 31 bits
-        _require(1 <= self.steps <= most, f"steps must lie between 1 and {most}, not {self.steps}")
+        require(1 <= self.steps <= most, f"steps must lie between 1 and {most}, not {self.steps}")
         environments, warmup = self.collection.environments, self.collection.warmup
         period = self.allocator.period
         window = self.actors.window + self.actors.n_step
         # A decision is over, and can be learned from, when the next one is made.
-        _require(
+        require(
             warmup >= 2 * period * environments,
             f"warmup must be at least {2 * period * environments} steps, for two allocations {period} steps apart "
             f"in {environments} environments, not {warmup}",
         )
-        _require(
+        require(
             warmup >= (window + period) * environments,
             f"warmup must be at least {(window + period) * environments} steps, for windows of {window} and the "
             f"decision before them in {environments} environments, not {warmup}",
         )
-        _require(
+        require(
             self.collection.buffer >= (window + period) * environments,
             f"buffer must be at least {(window + period) * environments} steps, for windows of {window} and the "
             f"decision before them in {environments} environments, not {self.collection.buffer}",
         )
         kept = self.collection.decisions // environments
-        _require(
+        require(
             self.allocator.n_step <= kept,
             f"allocator.n_step must be at most the {kept} decisions kept for each environment, not "
             f"{self.allocator.n_step}",
         )
-        _require(
+        require(
             self.allocator.max_age > 2 * period * environments,
             f"max_age must be more than {2 * period * environments} steps, so that there always is a decision to "
             f"learn from, not {self.allocator.max_age}",

@@ -1,4 +1,4 @@
-"""Presets: sets of options that belong together."""
+"""Presets: named sets of hyperparameters."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ from alma.task.registry import preset_overrides
 from alma.training.options import CollectionOptions, ExplorationOptions, ReportOptions, TrainingOptions, with_overrides
 
 FAST = TrainingOptions()
-"""Ours, for a machine with few cores: less work per unit of learning."""
+"""Our own hyperparameters, for a machine with few cores: they need less computation than the paper's."""
 
 LONG = replace(
     FAST,
@@ -21,8 +21,8 @@ LONG = replace(
     exploration=replace(FAST.exploration, action=Linear(1.0, 0.01, 500_000)),
     report=replace(FAST.report, evaluate_every=1_024_000, episodes=1024),
 )
-"""The same for half an hour: less is done at random in the end, and what was learned plays as an average, with new
-allocations more often."""
+"""`fast` for runs of about half an hour: less exploration in the end; evaluates and saves averaged parameters, which
+allocate more often and from more candidates."""
 
 PAPER = TrainingOptions(
     steps=15_000_000,
@@ -62,7 +62,7 @@ PAPER = TrainingOptions(
         buffer=750_000,
         decisions=200_000,
         warmup=3_200,
-        steps_per_update=8,  # whenever an episode is over
+        steps_per_update=8,  # at every step, if an episode has finished
         episodes_per_update=1,
     ),
     exploration=ExplorationOptions(
@@ -73,7 +73,7 @@ PAPER = TrainingOptions(
     ),
     report=ReportOptions(chunk=512, log_every=10_240, evaluate_every=50_176, episodes=160),
 )
-"""The paper's table, and what is known of its experiments besides."""
+"""The paper's table of hyperparameters, and what else is known of its experiments."""
 
 FAITHFUL = replace(
     FAST,
@@ -88,7 +88,7 @@ FAITHFUL = replace(
         networks=replace(PAPER.allocator.networks, relations=True),
     ),
 )
-"""The paper's networks, mixer and losses, which see relations besides; collected and scheduled as `fast` does."""
+"""The paper's networks (with relations), mixer and losses; data collection and schedules are those of `fast`."""
 
 TINY = TrainingOptions(
     steps=20_480,
@@ -102,7 +102,7 @@ TINY = TrainingOptions(
     ),
     report=ReportOptions(chunk=1_024, log_every=2_048, evaluate_every=10_240, episodes=64, final_episodes=64),
 )
-"""For tests and first looks: seconds, and nothing learned to speak of."""
+"""For tests and trying things out: takes seconds, and learns next to nothing."""
 
 PresetName: TypeAlias = Literal["fast", "long", "faithful", "paper", "tiny"]
 
@@ -119,14 +119,14 @@ IMAGINATION = 0.5
 
 
 def preset(name: str, task: str = "") -> TrainingOptions:
-    """A set of hyperparameters, with what a task has otherwise."""
+    """The hyperparameters of a preset, with the overrides of a task."""
     if name not in PRESETS:
         raise ValueError(f"unknown preset {name!r}: choose from {', '.join(PRESETS)}")
     return with_overrides(PRESETS[name], preset_overrides(task, name))
 
 
 def with_actors(options: TrainingOptions, actors: Literal["aqmix", "refil"] | None) -> TrainingOptions:
-    """Options for actors that learn by attention QMIX alone, or by REFIL; None leaves them as they are."""
+    """The options, with actors that learn by attention QMIX alone or by REFIL; None leaves them unchanged."""
     if actors is None:
         return options
     share = (options.actors.imagination or IMAGINATION) if actors == "refil" else 0.0

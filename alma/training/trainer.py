@@ -1,7 +1,7 @@
-"""Training: one fused loop of playing, remembering and updating both levels.
+"""Training: one fused loop of acting, storing in replay, and updating both levels.
 
-Everything a run is, is one pytree (`TrainState`); `Trainer.chunk` takes it a number of steps further, in one
-compiled and donated call.
+The whole state of a run is one pytree (`TrainState`); `Trainer.chunk` advances it by a number of steps in one compiled
+call, which donates its buffers.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from alma.allocators.allocator import Exploration, TrainingAllocator
 from alma.learning import replay
 from alma.learning.learner import Clock, LearnerState, Metrics, Params, follow
 from alma.nn.trees import select, zeros_like
-from alma.play.decisions import InForce, acted, forget, nothing_in_force, only_where, renew
+from alma.play.decisions import InForce, apply_where, nothing_in_force, record_actions, renew, reset_where_done
 from alma.play.environments import Environments, advance, start
 from alma.play.episodes import situations_of
 from alma.play.situation import Strategy
@@ -32,49 +32,51 @@ from alma.training.options import TrainingOptions
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Rollout:
-    """Where the environments are, between two steps. N rows of everything."""
+    """The state of N environments between two steps."""
 
     environments: Environments
     in_force: InForce
     explored: Bool[Array, "N A"]
-    """Whether the last action was a random one."""
+    """Whether the last action was random."""
     decision: replay.Decision | None
-    """The decision that is in force, whose reward is still growing; None where nothing is learned from decisions."""
+    """The unfinished transition of the decision in force, whose reward is still being summed; None if the allocator
+    does not learn."""
     deciding: Bool[Array, "N"]
-    """False before an episode's first decision."""
+    """Whether `decision` is valid; False before an episode's first decision."""
 
 
-MOST = 128
-"""Numbers from 0 that replay can keep: a byte each, with one for nobody."""
+MAX_INDICES = 128
+"""The most subtasks or actions whose indices fit into replay, which stores them as int8 (-1 stands for none)."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """Everything a run is."""
+    """The whole state of a run."""
 
     key: PRNGKeyArray
     rollout: Rollout
     steps: replay.Steps
     decisions: replay.Decisions | None
-    """None where nothing is learned from decisions."""
+    """None if the allocator does not learn."""
     actors: LearnerState
     allocator: LearnerState
     average: Params
-    """Of both levels, over the last part of the run; None where it is not what plays."""
+    """Running average of the parameters of both levels; None unless `TrainingOptions.play` is `average`."""
     env_steps: Int[Array, ""]
+    """Environment steps so far, over all environments."""
     episodes: Int[Array, ""]
-    """Finished so far."""
+    """Finished episodes."""
     updates: Int[Array, ""]
     credit: Int[Array, ""]
-    """Episodes finished since warm-up that no update has been made for yet."""
+    """Episodes finished since warm-up that no update has been made for yet (see `episodes_per_update`)."""
     planned: Int[Array, ""]
-    """Environment steps the run is meant to have. Data, so that runs of any length share one compiled program."""
+    """Environment steps to train for. An array, so that runs of any length share one compiled program."""
 
 
 @dataclass(frozen=True)
 class Trainer:
-    """The pure functions of a run, for one task, one method and one set of options."""
+    """The pure functions of a training run, for one task, method and set of options."""
 
     task: Task
     options: TrainingOptions
@@ -82,12 +84,12 @@ class Trainer:
 
     def __post_init__(self) -> None:
         for what, count in (("subtasks", self.task.spec.subtasks), ("actions", len(self.task.spec.actions))):
-            if count > MOST:
-                raise ValueError(f"replay has room for the numbers of {MOST} {what}, and the task has {count}")
+            if count > MAX_INDICES:
+                raise ValueError(f"replay has room for the numbers of {MAX_INDICES} {what}, and the task has {count}")
 
     @cached_property
     def team(self) -> LearningTeam:
-        """Who is trained, and plays."""
+        """The actors and the allocator that are trained."""
         return make_team(self.task, self.options, self.method)
 
     @property
@@ -100,21 +102,22 @@ class Trainer:
 
     @property
     def period(self) -> int:
-        """N_t: steps between decisions in training, at the most."""
+        """N_t: maximum number of steps between two allocations in training."""
         return self.options.allocator.period
 
     @cached_property
     def views(self) -> Callable[[Any], View]:
-        return jax.jit(jax.vmap(self.task.view))  # so that it is traced once, however often it is used
+        """`Task.view` for a batch of states."""
+        return jax.jit(jax.vmap(self.task.view))  # jitted, so that it is traced once, however often it is used
 
-    # ---- beginning
+    # ---- initial state
 
     def init(self, key: PRNGKeyArray) -> TrainState:
-        """A run before its first step."""
+        """The state of a run before its first step."""
         return self.plan(self._init(key))
 
     def plan(self, state: TrainState) -> TrainState:
-        """Let a run have as many steps as the options say."""
+        """The state with the planned number of steps set to that of the options."""
         return replace(state, planned=jnp.int32(self.options.steps))
 
     @partial(jax.jit, static_argnums=0)
@@ -178,10 +181,10 @@ class Trainer:
             end=flags.astype(jnp.int32),
         )
 
-    # ---- playing
+    # ---- acting
 
     def step(self, state: TrainState) -> tuple[TrainState, Metrics]:
-        """One step of every environment, remembered."""
+        """Step every environment once, with exploration, and store the step in replay."""
         key, allocation_key, coach_key, action_key, step_key = jax.random.split(state.key, 5)
         explore, before = self.options.exploration, state.rollout.environments.state
         view = self.views(before)
@@ -191,10 +194,10 @@ class Trainer:
             exploration = Exploration(explore.proposal(state.env_steps), explore.subtask(state.env_steps))
             allocation = self.allocator.allocate(state.allocator.params, allocation_key, situations, due, exploration)
             advise = partial(self._advise_some, state.actors.params, coach_key)
-            return allocation, only_where(due, advise, view, in_force.strategy)
+            return allocation, apply_where(due, advise, view, in_force.strategy)
 
         in_force, due = renew(state.rollout.in_force, view, self.period, decide)
-        decisions, rollout = self._note_decisions(state, in_force, due)
+        decisions, rollout = self._store_decisions(state, in_force, due)
         actions, explored = self.actors.act(
             state.actors.params,
             action_key,
@@ -216,10 +219,10 @@ class Trainer:
             since_decision=in_force.since_decision.astype(jnp.int16),
             end=jnp.zeros_like(in_force.since_decision),
         )
-        decisions, decision = self._note_outcome(decisions, rollout, environments, outcome)
+        decisions, decision = self._add_outcome(decisions, rollout, environments, outcome)
         rollout = Rollout(
             environments=environments,
-            in_force=forget(acted(in_force, actions), done, self.period),
+            in_force=reset_where_done(record_actions(in_force, actions), done, self.period),
             explored=explored & ~done[:, None],
             decision=decision,
             deciding=rollout.deciding & ~done,
@@ -243,10 +246,10 @@ class Trainer:
     def _advise_some(self, params: Params, key: PRNGKeyArray, portion: Int[Array, ""], view: View) -> Strategy:
         return self.actors.networks.advise(params, jax.random.fold_in(key, portion), view)
 
-    def _note_decisions(
+    def _store_decisions(
         self, state: TrainState, in_force: InForce, due: Bool[Array, "N"]
     ) -> tuple[replay.Decisions | None, Rollout]:
-        """Where a decision is due, the one in force is over and the new one takes its place."""
+        """Where a decision is due, store the transition of the last decision in replay and begin a new one."""
         rollout, now = state.rollout, state.rollout.environments.state
         later = replace(rollout, in_force=in_force, deciding=rollout.deciding | due)
         if state.decisions is None or rollout.decision is None:
@@ -264,15 +267,15 @@ class Trainer:
         decisions = replay.add_decisions(state.decisions, over, due & rollout.deciding)
         return decisions, replace(later, decision=select(due, fresh, rollout.decision))
 
-    def _note_outcome(
+    def _add_outcome(
         self, decisions: replay.Decisions | None, rollout: Rollout, environments: Environments, outcome: Outcome
     ) -> tuple[replay.Decisions | None, replay.Decision | None]:
-        """Add the reward to the decision in force; where the episode has terminated, the decision is over."""
+        """Add the reward to the decision in force; store its transition where the episode has terminated."""
         if decisions is None or rollout.decision is None:
             return None, None
         decision = replace(rollout.decision, reward=rollout.decision.reward + outcome.reward)
-        # A decision that ended the episode has no successor; it points at the next episode's first state, so that
-        # proposals are learned for first states too.
+        # The value of the next state of a terminal transition is not used. It is set to the first state of the next
+        # episode, so that the proposal network is trained in first states too.
         last = replace(decision, next_state=environments.state, terminated=outcome.terminated)
         return replay.add_decisions(decisions, last, outcome.terminated & rollout.deciding), decision
 
@@ -280,11 +283,11 @@ class Trainer:
 
     @partial(jax.jit, static_argnums=0)
     def update(self, state: TrainState) -> tuple[TrainState, Metrics]:
-        """One update of the actors, and those of the allocator that go with it."""
+        """One gradient step of the actors, and `AllocatorOptions.updates` of the allocator."""
         key, actor_key, allocator_key = jax.random.split(state.key, 3)
         clock = self.clock(state)
-        actors, actor_figures = self.actors.update(state.actors, actor_key, state.steps, self.views, clock)
-        allocator, allocator_figures = self.allocator.update(
+        actors, actor_metrics = self.actors.update(state.actors, actor_key, state.steps, self.views, clock)
+        allocator, allocator_metrics = self.allocator.update(
             state.allocator, allocator_key, state.decisions, self.views, clock
         )
         updates = state.updates + 1
@@ -297,23 +300,23 @@ class Trainer:
             updates=updates,
             credit=state.credit - self.options.collection.episodes_per_update,
         )
-        return learned, {**actor_figures, **allocator_figures}
+        return learned, {**actor_metrics, **allocator_metrics}
 
     def clock(self, state: TrainState) -> Clock:
-        """How far the run is."""
+        """How far the run has got."""
         return Clock(state.env_steps, state.episodes, jnp.clip(state.env_steps / state.planned, 0, 1))
 
     def _is_warm(self, state: TrainState) -> Bool[Array, ""]:
         return state.env_steps >= self.options.collection.warmup
 
     def update_is_due(self, state: TrainState) -> Bool[Array, ""]:
-        """Not before there is enough to learn from; and where episodes are counted, not ahead of them."""
+        """Whether warm-up is over and enough episodes have finished since the last update."""
         return self._is_warm(state) & (state.credit >= self.options.collection.episodes_per_update)
 
     def _update_if_due(self, state: TrainState) -> tuple[TrainState, Metrics]:
-        """Metrics are zeros where there was no update."""
+        """Update if that is due; the metrics are zeros if not."""
         metrics = jax.eval_shape(self.update, state)[1]
-        nothing = {name: jnp.zeros(figure.shape, figure.dtype) for name, figure in metrics.items()}
+        nothing = {name: jnp.zeros(value.shape, value.dtype) for name, value in metrics.items()}
 
         def learn(state: TrainState) -> Any:
             after, metrics = self.update(state)
@@ -322,7 +325,7 @@ class Trainer:
         def wait(state: TrainState) -> Any:
             return _changed(state), nothing
 
-        # What learning does not change stays outside, or replay would be copied.
+        # Only what an update changes goes through the conditional, or the replay buffers would be copied.
         changed, metrics = jax.lax.cond(self.update_is_due(state), learn, wait, state)
         return replace(state, **changed), metrics
 
@@ -330,7 +333,7 @@ class Trainer:
 
     @partial(jax.jit, static_argnums=(0, 2), donate_argnums=1)
     def chunk(self, state: TrainState, iterations: int) -> tuple[TrainState, Metrics]:
-        """Play and learn, over and over. Metrics are added up over steps and averaged over updates."""
+        """Alternate steps and updates. Metrics of steps are summed, those of updates averaged."""
         collection = self.options.collection
         steps = collection.steps_per_update // collection.environments
         updates_before = state.updates
@@ -348,10 +351,10 @@ class Trainer:
             "updates": updates.astype(jnp.float32),
         }
 
-    # ---- using what was learned
+    # ---- results
 
     def learned(self, state: TrainState) -> Params:
-        """The parameters to play with."""
+        """The parameters that are evaluated and saved: live, target or averaged ones (see `TrainingOptions.play`)."""
         if self.options.play == "average":
             return state.average
         if self.options.play == "target":
@@ -359,7 +362,7 @@ class Trainer:
         return _live(state.actors, state.allocator)
 
     def state_like(self) -> TrainState:
-        """Shapes and dtypes of everything a run is."""
+        """Shapes and dtypes of the train state."""
         return jax.eval_shape(self.init, jax.random.key(0))
 
 
@@ -368,11 +371,11 @@ def _live(actors: LearnerState, allocator: LearnerState) -> Params:
 
 
 def _changed(state: TrainState) -> dict[str, Any]:
-    """What an update changes."""
+    """The fields that an update changes."""
     return {name: getattr(state, name) for name in ("key", "actors", "allocator", "average", "updates", "credit")}
 
 
 @lru_cache(maxsize=8)
 def compile_chunk(trainer: Trainer, iterations: int) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
-    """`Trainer.chunk` for a number of iterations, compiled before it is called."""
+    """`Trainer.chunk` for a number of iterations, compiled ahead of time."""
     return trainer.chunk.lower(trainer, trainer.state_like(), iterations).compile()

@@ -1,1 +1,1 @@
-"""Watching what was learned: episodes with everything the players thought, as a page or as pictures."""
+"""Replays of episodes, with the values behind every decision, as an HTML page or as pictures."""

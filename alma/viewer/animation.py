@@ -1,4 +1,4 @@
-"""Pictures of an episode, written as a GIF, an MP4 or PNG frames by the file's ending."""
+"""Writes frames as a GIF, an MP4 or numbered PNG files, depending on the file extension."""
 
 import os
 import warnings
@@ -10,18 +10,18 @@ from PIL import Image
 ENDINGS = (".gif", ".mp4", ".png")
 
 HOLD_LAST = 12
-"""Frames for which the end of an episode is shown."""
+"""Number of frames for which the last picture is shown."""
 
 
 def check_out(path: Path, endings: Sequence[str] = ENDINGS) -> None:
-    """Complain about a file that could not be written, before any work is done."""
+    """Raise a ValueError if the file could not be written: called before episodes are played."""
     if path.suffix.lower() not in endings:
         raise ValueError(f"cannot write {path.name!r}: its ending must be one of {', '.join(endings)}")
     if path.is_dir():
         raise ValueError(f"cannot write {path}: it is a folder")
     above = next(folder for folder in path.absolute().parents if folder.exists())
     if not above.is_dir():
-        raise ValueError(f"cannot write {path}: {above} is no folder")
+        raise ValueError(f"cannot write {path}: {above} is not a folder")
     if not os.access(above, os.W_OK):
         raise ValueError(f"cannot write {path}: {above} may not be written to")
     if path.suffix.lower() == ".mp4":
@@ -29,7 +29,7 @@ def check_out(path: Path, endings: Sequence[str] = ENDINGS) -> None:
 
 
 def write_animation(path: Path, frames: Sequence[Image.Image], frames_per_second: int = 8) -> str:
-    """Write the frames, and say where they are."""
+    """Write the frames; returns the names of the files for a message."""
     path.parent.mkdir(parents=True, exist_ok=True)
     writers: dict[str, Callable[[Path, Sequence[Image.Image], int], str]] = {
         ".gif": _write_gif,
@@ -40,7 +40,7 @@ def write_animation(path: Path, frames: Sequence[Image.Image], frames_per_second
 
 
 def _write_gif(path: Path, frames: Sequence[Image.Image], frames_per_second: int) -> str:
-    # One palette for all frames: without it colours flicker. An octree keeps colours that are rare.
+    # A common palette for all frames keeps colours from flickering; an octree keeps rare colours.
     samples = frames[:: max(1, len(frames) // 8)]
     strip = Image.new("RGB", (samples[0].width * len(samples), samples[0].height))
     for i, sample in enumerate(samples):
@@ -56,7 +56,7 @@ def _write_gif(path: Path, frames: Sequence[Image.Image], frames_per_second: int
 def _write_mp4(path: Path, frames: Sequence[Image.Image], frames_per_second: int) -> str:
     writer = _video_writer()(str(path), frames[0].size, fps=frames_per_second, macro_block_size=2)
     with warnings.catch_warnings():
-        # JAX warns of forks; this one runs another program at once, which is safe.
+        # JAX warns about forks, but this one is followed by an exec, which is safe.
         warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
         writer.send(None)
     for frame in [*frames, *[frames[-1]] * HOLD_LAST]:
@@ -74,7 +74,7 @@ def _video_writer() -> Callable:
 
 
 def _write_png(path: Path, frames: Sequence[Image.Image], frames_per_second: int) -> str:
-    """One file a frame, numbered."""
+    """Write one numbered file per frame."""
     names = [path.with_stem(f"{path.stem}-{i:03d}") for i in range(len(frames))]
     for name, frame in zip(names, frames, strict=True):
         frame.save(name)

@@ -1,4 +1,4 @@
-"""What pictures are drawn with."""
+"""A canvas with the drawing primitives for pictures."""
 
 import math
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from PIL import Image, ImageDraw, ImageFont
 from alma.task.scene import Point, Shape
 
 OVERSAMPLING = 2
-"""Pictures are drawn larger and scaled down, which smooths their edges."""
+"""Pictures are drawn larger by this factor and scaled down, for smooth edges."""
 PAPER, INK, FAINT = "#fbfaf7", "#2b2d33", "#8a8780"
 
 
 class Canvas:
-    """A sheet to draw on, in pixels of the finished picture; y goes down."""
+    """A picture to draw on. Coordinates are pixels of the finished picture; y points down."""
 
     def __init__(self, width: float, height: float) -> None:
         self.size = (round(width), round(height))
@@ -34,11 +34,11 @@ class Canvas:
         self.pen.polygon(_scaled(points), fill=colour)
 
     def shape(self, shape: Shape, at: Point, radius: float, fill: str, edge: str = "white", width: float = 2) -> None:
-        """A shape around a point."""
+        """A shape centred at a point."""
         if corners := CORNERS.get(shape):
             points = _scaled([(at[0] + radius * x, at[1] + radius * y) for x, y in corners])
             self.pen.polygon(points, fill=fill)
-            # The width of a polygon's own outline goes inwards and leaves gaps at its corners.
+            # PIL draws a polygon's outline inwards and leaves gaps at its corners.
             self.pen.line([*points, *points[:2]], fill=edge, width=round(width * OVERSAMPLING), joint="curve")
         else:
             self.pen.ellipse(_box(at, radius), fill=fill, outline=edge, width=round(width * OVERSAMPLING))
@@ -47,12 +47,12 @@ class Canvas:
         self.pen.ellipse(_box(at, radius), fill=fill, outline=edge, width=OVERSAMPLING)
 
     def pie(self, at: Point, radius: float, share: float, colour: str) -> None:
-        """A pie that runs empty clockwise."""
+        """A pie chart of a share from 0 to 1, which empties clockwise."""
         self.circle(at, radius, "white", colour)
         self.pen.pieslice(_box(at, radius), -90 - 360 * share, -90, fill=colour)
 
     def block(self, corner: Point, width: float, height: float, colour: str, rounding: float = 0) -> None:
-        """A rectangle with its left upper corner at a point."""
+        """A rectangle with its upper left corner at a point."""
         box = [*_scaled([corner])[0], *_scaled([(corner[0] + width, corner[1] + height)])[0]]
         self.pen.rounded_rectangle(box, rounding * OVERSAMPLING, fill=colour)
 
@@ -77,7 +77,7 @@ CORNERS: dict[Shape, list[Point]] = {
     "diamond": _around(4, 1.15),
     "hexagon": _around(6),
 }
-"""Corners of shapes of radius 1; all others are discs."""
+"""Corners of polygons of radius 1; shapes not listed are discs."""
 
 
 @lru_cache

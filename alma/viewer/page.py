@@ -1,8 +1,8 @@
-"""One self-contained HTML file from the sources in `web/` and the data of `story.py`.
+"""Builds one self-contained HTML file from the sources in `web/` and the data of `story.py`.
 
-The sources are plain files that need no building: a page, a style sheet, and modules that import each other by lines of
-the form `import { a, b } from "./other.js";`. A page opened from disk may not load modules, so they are put one after
-the other, those that are imported first.
+The sources are plain files without a build step: a page, a style sheet, and modules with imports of the form
+`import { a, b } from "./other.js";`. A page opened from disk may not load modules, so they are concatenated, imported
+ones first.
 """
 
 import json
@@ -21,7 +21,7 @@ _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 
 def write_page(path: Path, story: Json) -> Path:
-    """Write the page, at once."""
+    """Write the page atomically; returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_at_once(path) as unfinished:
         unfinished.write_text(make_page(story), encoding="utf-8")
@@ -29,7 +29,7 @@ def write_page(path: Path, story: Json) -> Path:
 
 
 def make_page(story: Json) -> str:
-    """The whole page."""
+    """The HTML of the page."""
     parts = {
         "title": escape(f"{story['task']}: " + " and ".join(side["label"] for side in story["sides"])),
         "style": _source("style.css"),
@@ -40,12 +40,12 @@ def make_page(story: Json) -> str:
 
 
 def as_script_data(story: Json) -> str:
-    """JSON that can stand in a script element: nothing in it can end the element."""
+    """JSON that is safe inside a script element: nothing in it can close the element."""
     return json.dumps(story, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def bundle(entry: str) -> str:
-    """A module and all that it imports, as one."""
+    """A module and everything it imports, concatenated into one script."""
     found: dict[str, str] = {}
 
     def visit(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Episodes as pictures, for papers and where no page can be shown: the map and the timeline of the page."""
+"""Episodes as pictures, for papers and wherever no page can be shown: the same map and timeline as the page."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from alma.viewer.story import Side, whole
 
 WIDTH, MARGIN, HEADER = 560, 14, 40
 ROW, MARKS, NAMES = 18, 36, 92
-"""The timeline: height of a row, of the marks above, and width of names."""
+"""Of the timeline: height of a row, height of the marks above the rows, and width of the names."""
 GROUND, GRID, PLAIN, OVER, PLAYHEAD = "#f4f1e9", "#e6e1d5", "#8a8f98", "#d9d7d0", "#7a3fc4"
 HEALTH, SHIELD, ENERGY, FLAME, GLOW = "#2f9e55", "#4aa8e0", "#a06cd5", "#e8401c", "#ffd24d"
 BARS = {"health": HEALTH, "shield": SHIELD, "energy": ENERGY}
@@ -26,7 +26,7 @@ STROKES = {"attack": FLAME, "help": "#12a37a"}
 
 
 def draw_frames(task: Task, sides: Sequence[Side]) -> list[Image.Image]:
-    """The first episode of every side, side by side and in step; who is done waits for the others."""
+    """Frames of the first episode of every side, next to each other; a shorter episode stays at its last frame."""
     panels = [Panel(task, side) for side in sides]
     steps = max(panel.recording.length for panel in panels) + 1
     return [_beside([panel.draw(step, steps - 1) for panel in panels]) for step in range(steps)]
@@ -46,14 +46,14 @@ def colour_of(subtask: int) -> str:
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever can be read on a colour."""
+    """Black or white, whichever is readable on a colour."""
     red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     return "#111111" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "white"
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One side's first episode."""
+    """The picture of one side's first episode."""
 
     task: Task
     side: Side
@@ -68,11 +68,11 @@ class Panel:
 
     @cached_property
     def agents(self) -> list[int]:
-        """Who takes part."""
+        """Agents that are present at any time."""
         return np.flatnonzero(np.any(self.recording.agents_present, axis=0)).tolist()
 
     def draw(self, step: int, steps: int) -> Image.Image:
-        """A moment, on an axis of so many steps."""
+        """Draw one frame; the timeline is `steps` long."""
         step = min(step, self.recording.length)
         east, north = self.scenes[0].size
         map_height = (WIDTH - 2 * MARGIN) * north / east
@@ -96,7 +96,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class MapPicture:
-    """A map to draw on, in its own units; north is up."""
+    """Draws the map of a scene, in map units; north is up."""
 
     canvas: Canvas
     recording: Recording
@@ -111,7 +111,7 @@ class MapPicture:
         return MARGIN + place[0] * self.scale, HEADER + (self.scene.size[1] - place[1]) * self.scale
 
     def shown(self, which: slice) -> list[tuple[Thing, int]]:
-        """Entities that are there, with their subtasks; of agents, the one they are allocated to."""
+        """Present entities with their subtasks; those of agents are the ones they are allocated to."""
         frames = self.recording.frames
         allocation, subtask = frames.allocation[self.step].tolist(), np.asarray(frames.view.subtask)[self.step]
         subtasks = [*allocation, *subtask[len(allocation) :].tolist()]
@@ -150,7 +150,7 @@ class MapPicture:
             canvas.text((x, y + (place.radius + 0.7) * self.scale), label, 12, INK, "mm")
 
     def _draw_link(self, agent: Thing, members: list[Point], colour: str) -> None:
-        """From an agent to the middle of its subtask."""
+        """Draw a line from an agent to the centre of its subtask's entities."""
         if members:
             x, y = np.mean(members, axis=0).tolist()
             self.canvas.line([self.at(agent.at), self.at((x, y))], colour + "a0", 3)
@@ -162,7 +162,7 @@ class MapPicture:
                 self.canvas.line([self.at(start.at), self.at(end.at)], STROKES[line.kind], 2)
 
     def _draw_thing(self, thing: Thing, subtask: int, edge: str, faint: bool = False) -> None:
-        """An entity; with a faint body if its subtask is not active."""
+        """Draw an entity, faint if its subtask is not active."""
         canvas, (x, y) = self.canvas, self.at(thing.at)
         radius = max(thing.radius * self.scale, 8)
         colour = OVER if faint else colour_of(subtask)
@@ -202,12 +202,12 @@ DROP = [
     (0.9 * math.sin(angle) * math.sin(angle / 2) ** 1.5, -math.cos(angle) * (1.25 if math.cos(angle) > 0 else 0.8))
     for angle in np.linspace(0, 2 * math.pi, 40, endpoint=False).tolist()
 ]
-"""A flame: a drop with its tip up."""
+"""The outline of a flame: a drop with its tip up."""
 
 
 @dataclass(frozen=True)
 class TimelinePicture:
-    """A row for each agent, coloured by allocation; decisions and finished subtasks above."""
+    """Draws the timeline: a row for each agent, coloured by allocation, with decisions and finished subtasks above."""
 
     canvas: Canvas
     recording: Recording
@@ -219,7 +219,7 @@ class TimelinePicture:
         return MARGIN + NAMES + step / self.steps * (WIDTH - 2 * MARGIN - NAMES - 10)
 
     def draw(self, step: int) -> None:
-        """With the playhead at a step."""
+        """Draw the timeline with the playhead at a step."""
         canvas, top = self.canvas, self.top
         rows = {agent: top + MARKS + row * ROW for row, agent in enumerate(self.names)}
         bottom = top + MARKS + len(rows) * ROW
@@ -241,7 +241,7 @@ class TimelinePicture:
         canvas.line([(self.x(step), top), (self.x(step), bottom)], PLAYHEAD, 3)
 
     def _draw_row(self, agent: int, y: float) -> None:
-        """Stretches of one allocation, as long as the agent is there."""
+        """Draw a bar for each stretch of constant allocation, while the agent is present."""
         there = np.flatnonzero(self.recording.agents_present[: self.recording.length, agent]).tolist()
         allocation = self.recording.frames.allocation[:, agent]
         for subtask, group in groupby(there, key=lambda step: int(allocation[step])):

@@ -1,4 +1,4 @@
-"""Playing episodes and keeping all that can be told of them: what happened, and what led to it."""
+"""Recording episodes: all states, decisions and outcomes, and the values that decisions were based on."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +28,7 @@ from alma.task.view import View
 
 
 class Frame(NamedTuple):
-    """One step: what was seen and decided, why, and what came of it."""
+    """One recorded step."""
 
     state: Any
     view: View
@@ -38,21 +38,23 @@ class Frame(NamedTuple):
     actions: Int[Array, "A"]
     outcome: Outcome
     action_values: ActionValues | None
+    """The utilities that actions were chosen by; None for actors without utilities."""
     candidates: Candidates | None
+    """The allocations that the allocator chose from; None without a critic."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One episode of T steps. The situation after the last of them is kept too, under the last allocation."""
+    """One recorded episode of T steps, and its final state."""
 
     frames: Frame
-    """T + 1 rows of everything; of the last one only the state, the view and the allocation mean anything."""
+    """T + 1 rows. In the last one only the state, the view and the allocation (that of the last step) are valid."""
     length: int
     success: bool
     total: float
-    """The return."""
+    """The undiscounted return."""
     period: int
-    """Steps between decisions, at the most."""
+    """Maximum number of steps between two allocations."""
 
     @property
     def decisions(self) -> list[int]:
@@ -61,26 +63,27 @@ class Recording:
 
     @property
     def completions(self) -> list[tuple[int, int]]:
-        """(step, subtask): finished, well or badly, in this step."""
+        """(step, subtask) of each subtask that finished, successfully or not, in this step."""
         finished = self.frames.view.active & self.frames.outcome.finished
         return [(int(step), int(subtask)) for step, subtask in np.argwhere(finished[: self.length])]
 
     @property
     def deaths(self) -> list[tuple[int, int]]:
-        """(step, agent): gone after this step."""
+        """(step, agent) of each agent that is absent after this step."""
         present = self.agents_present
         return [(int(step), int(agent)) for step, agent in np.argwhere(present[:-1] & ~present[1:])]
 
     @property
     def agents_present(self) -> Bool[np.ndarray, "steps A"]:
+        """Which agents are present, by step."""
         return np.asarray(self.frames.view.present)[:, : self.frames.allocation.shape[1]]
 
     def state(self, step: int) -> Any:
-        """The state before a step; before step T is after the last one."""
+        """The state before a step; `state(T)` is the final one."""
         return jax.tree.map(itemgetter(step), self.frames.state)
 
     def why(self, step: int) -> str:
-        """What led to the decision at a step."""
+        """Why a decision was due at a step."""
         if step == 0:
             return "the episode begins"
         before, now = (np.asarray(self.frames.view.active)[t] for t in (step - 1, step))
@@ -90,14 +93,14 @@ class Recording:
 
 
 def record(task: Task, team: Team, params: Params, episodes: int = 1, seed: int = 0) -> list[Recording]:
-    """Play the first episodes of a seed, the same that `play_episodes` plays, and keep them."""
+    """Record the first episodes of a seed, the same ones that `play_episodes` plays."""
     check_episodes(episodes)
     last, frames = jax.device_get(_play(task, team, params, episode_keys(seed, episodes)))
     return [_cut(team, *jax.tree.map(itemgetter(i), (last, frames))) for i in range(episodes)]
 
 
 def _cut(team: Team, last: Episodes, frames: Frame) -> Recording:
-    """Leave out what comes after the end."""
+    """The recording of one episode, without the frames after its end."""
     length = int(last.length)
     kept = jax.tree.map(itemgetter(slice(length + 1)), frames)
     return Recording(kept, length, bool(last.success), float(last.total), team.period)
@@ -105,7 +108,7 @@ def _cut(team: Team, last: Episodes, frames: Frame) -> Recording:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _play(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> tuple[Episodes, Frame]:
-    """N episodes to their ends, and all their frames, (N, steps). An episode that is over stands still."""
+    """Play N episodes to their ends; also returns all their frames, (N, steps)."""
     episodes = begin(task, team, params, keys)
     steps = task.spec.max_steps + 1  # one more, to see the last state
     last, frames = jax.lax.scan(lambda now, _: _watch(task, team, params, now), episodes, length=steps)
@@ -113,7 +116,7 @@ def _play(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> tupl
 
 
 def _watch(task: Task, team: Team, params: Params, episodes: Episodes) -> tuple[Episodes, Frame]:
-    """One step, and what led to it: actors and allocator are asked with the keys they have decided with."""
+    """Play one step; its frame explains decisions by evaluating allocator and actors again, with the same keys."""
     after, (view, decided, outcome) = play_step(task, team, params, episodes)
     decision_key = jax.vmap(deciding_keys)(episodes.key)[:, 1]
     action_key = jax.vmap(acting_keys)(decided.key)[:, 1]

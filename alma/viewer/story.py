@@ -1,7 +1,7 @@
-"""Recordings as plain, small data: what the page is given.
+"""Recordings as small JSON data for the page.
 
-Most things are *columns*, one value a frame; a column ends where nothing changes any more, and its last value holds
-from there on. Numbers are rounded to what can be seen.
+Most entries are *columns*: one value per frame. A column is cut off where it no longer changes, and its last value
+holds from there on. Numbers are rounded to what is visible.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,25 +21,25 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Cast:
-    """Who plays, in words."""
+    """The names of a team, for headings."""
 
     label: str = ""
-    """The run."""
+    """The name of the run."""
     method: str = ""
     allocator: str = ""
-    """Who allocates, if not the run's own."""
+    """The name of the allocator, if it is not the run's own."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """What a team did; a page shows one side, or two of them beside each other."""
+    """A team and its recorded episodes; a page shows one side, or two next to each other."""
 
     cast: Cast
     recordings: list[Recording]
 
     @property
     def note(self) -> str:
-        """What cannot be shown, and why."""
+        """A remark on what cannot be shown for this team, and why; empty if everything can."""
         first = self.recordings[0].frames
         if np.all(first.allocation == NOBODY):
             return "This team gives nobody a subtask: agents have no colours, and decisions show nothing."
@@ -49,7 +49,7 @@ class Side:
 
 
 def tell(task: Task, sides: Sequence[Side], seed: int) -> Json:
-    """Everything a page shows."""
+    """The data of a page."""
     spec = task.spec
     return {
         "task": spec.name,
@@ -72,7 +72,7 @@ def tell(task: Task, sides: Sequence[Side], seed: int) -> Json:
 
 
 def tell_episode(task: Task, recording: Recording) -> Json:
-    """One episode."""
+    """The data of one episode."""
     frames, length = recording.frames, recording.length
     view, outcome = frames.view, frames.outcome
     return {
@@ -99,7 +99,7 @@ def tell_episode(task: Task, recording: Recording) -> Json:
 
 
 def _tell_decision(recording: Recording, step: int) -> Json:
-    """A decision with what was considered: each allocation once, the best first."""
+    """A decision with its candidates: each allocation once, the best first."""
     candidates = recording.frames.candidates
     decision: Json = {"step": step, "why": recording.why(step)}
     if candidates is None:
@@ -116,9 +116,9 @@ def _tell_decision(recording: Recording, step: int) -> Json:
 def distinct(
     allocations: Int[np.ndarray, "P A"], values: Float[np.ndarray, "P"]
 ) -> tuple[Int[np.ndarray, "O A"], Float[np.ndarray, "O"], Int[np.ndarray, "O"]]:
-    """Different allocations, the most valuable first, and how often each was proposed.
+    """The distinct allocations, in order of falling value, with their values and how often each was proposed.
 
-    The first one is what was taken, which is not a proposal of its own.
+    The first row of the inputs is the allocation that was taken; it is not counted as a proposal.
     """
     different, first, index = np.unique(allocations, axis=0, return_index=True, return_inverse=True)
     counts = np.bincount(index.reshape(-1)[1:], minlength=len(different))
@@ -127,7 +127,7 @@ def distinct(
 
 
 def _tell_ratings(recording: Recording) -> list | None:
-    """For each agent and step: action, value and target of all that is available, in one row."""
+    """For each agent and step, one flat row: action, utility and target of every available action."""
     found = recording.frames.action_values
     if found is None:
         return None
@@ -142,7 +142,7 @@ def _tell_ratings(recording: Recording) -> list | None:
 
 
 def _tell_sight(recording: Recording) -> list | None:
-    """For each agent, a column of what it sees: a 0 or a 1 for each entity."""
+    """For each agent, a column of strings with a 0 or a 1 for each entity: whether the agent attends to it."""
     found = recording.frames.action_values
     if found is None:
         return None
@@ -151,7 +151,7 @@ def _tell_sight(recording: Recording) -> list | None:
 
 
 def _tell_scenes(scenes: Sequence[Scene | None]) -> Json | None:
-    """What does not change once, the rest as columns."""
+    """The scenes of an episode: constant properties once, the others as columns; None if the task has no scenes."""
     known = whole(scenes)
     if not known:
         return None
@@ -176,7 +176,7 @@ def _tell_scenes(scenes: Sequence[Scene | None]) -> Json | None:
 
 
 def whole(scenes: Sequence[Scene | None]) -> list[Scene]:
-    """The scenes of an episode: of every moment, or none at all."""
+    """The scenes of an episode; empty if the task has none. Raises a ValueError if some are missing."""
     known = [scene for scene in scenes if scene is not None]
     if known and len(known) < len(scenes):
         missing = next(step for step, scene in enumerate(scenes) if scene is None)
@@ -185,7 +185,7 @@ def whole(scenes: Sequence[Scene | None]) -> list[Scene]:
 
 
 def _tell_thing(things: Sequence[Thing | None]) -> Json | None:
-    """An entity through all frames; while it is absent it stays as it was."""
+    """One entity over all frames; while it is absent, its last properties are repeated."""
     seen = [thing for thing in things if thing is not None]
     if not seen:
         return None
@@ -211,7 +211,7 @@ def _tell_thing(things: Sequence[Thing | None]) -> Json | None:
 
 
 def column(values: Iterable[Any]) -> list[Any]:
-    """Values over time, without those at the end that only repeat the one before."""
+    """Values over time, without repetitions of the last value at the end."""
     kept = list(values)
     while len(kept) > 1 and kept[-1] == kept[-2]:
         kept.pop()
@@ -219,12 +219,12 @@ def column(values: Iterable[Any]) -> list[Any]:
 
 
 def columns(rows: Any) -> list[list[Any]]:
-    """A column for each item of rows over time."""
+    """The columns of a table whose rows are frames."""
     return [column(values) for values in np.asarray(rows).T.tolist()]
 
 
 def rounded(values: Any, digits: int = 3) -> Any:
-    """Numbers of any shape, as short as they can be written."""
+    """An array of any shape as nested lists of rounded numbers."""
     array = np.asarray(values, float)
     if array.ndim:
         return [rounded(value, digits) for value in array]
@@ -232,6 +232,6 @@ def rounded(values: Any, digits: int = 3) -> Any:
 
 
 def short(value: float, digits: int = 3) -> float | int:
-    """A number with few digits; whole numbers without a point."""
+    """A rounded number; an integer if it is whole."""
     value = round(float(value), digits)
     return int(value) if value.is_integer() else value

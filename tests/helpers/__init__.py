@@ -1,1 +1,1 @@
-"""What several tests need: small tasks, random situations, states drawn by hand."""
+"""Helpers shared by tests: small tasks, random views, states set up by hand."""

@@ -14,7 +14,7 @@ from alma.tasks.starcraft.scenarios import _fresh_units
 from alma.tasks.starcraft.units import UNITS
 
 ALL = Rules(units="+".join(UNITS), fighters=4, medivacs=(0, 0))
-"""Every type there is."""
+"""Rules with all unit types."""
 KIND = {name: i for i, name in enumerate(ALL.types)}
 
 
@@ -25,12 +25,12 @@ def units(*placed, rules=ALL):
 
 
 def place(units, which, x, y):
-    """The same with one unit elsewhere."""
+    """The units with one of them moved to (x, y)."""
     return replace(units, x=units.x.at[which].set(x), y=units.y.at[which].set(y))
 
 
 def orders(units, ours, targets=None, goals=None, picks=None, idle=None):
-    """Ours are the first so many. Units without a target or a goal stay."""
+    """Orders, and the units with their targets; the first `ours` units are ours. Without target and goal they stay."""
     count = len(units.kind)
     no = jnp.zeros(count, bool)
     walks = no if goals is None else jnp.asarray([goal is not None for goal in goals])
@@ -50,12 +50,12 @@ def orders(units, ours, targets=None, goals=None, picks=None, idle=None):
 
 
 def run(units, told, loops, rules=ALL, seed=0, jitter=True):
-    """The units after so many loops; without jitter if asked."""
+    """The units after a number of game loops, with or without jitter."""
     return run_story(units, told, loops, rules, seed, jitter)[-1]
 
 
 def run_story(units, told, loops, rules=ALL, seed=0, jitter=True):
-    """The units after every loop."""
+    """The units before the first and after every game loop."""
     one = _one_loop(rules, jitter)
     story, key = [units], jax.random.key(seed)
     for loop in range(loops):
@@ -73,7 +73,7 @@ def _one_loop(rules, jitter):
             after = fight(rules.types, key, units, told, 1, rules.map_size)
             if jitter:
                 return after
-            # Take the jitter out again: what a shot added to the cooldown is the period, whole.
+            # Remove the jitter: a shot adds exactly the period to the cooldown.
             fired = after.cooldown > units.cooldown
             period = jnp.asarray(rules.table.period)[jnp.maximum(units.kind, 0)]
             exact = jnp.where(fired, units.cooldown + period - 1, after.cooldown)
@@ -84,7 +84,7 @@ def _one_loop(rules, jitter):
 
 
 def a_state(rules, ours, theirs, army=None, start=None):
-    """A battle with units in the first slots; everything else of it is plain."""
+    """The state of a battle with these units in the first slots; all armies retreat and nothing has happened yet."""
     task = StarCraft(rules)
     state = task.reset(jax.random.key(0))
     agents, enemies = rules.max_agents, rules.max_enemies

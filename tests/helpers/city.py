@@ -1,4 +1,4 @@
-"""Short ways to set up a situation and look at it."""
+"""Shortcuts to set up states of SaveTheCity, step and inspect them."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The command line, as if typed."""
+"""Runs the command line in this process."""
 
 from alma.cli.main import main
 

@@ -1,4 +1,4 @@
-"""A small task whose best is known, and options that learn it in seconds."""
+"""A small task with a known optimal policy, and options that learn it in seconds."""
 
 from dataclasses import dataclass
 
@@ -89,13 +89,13 @@ class Doors(Task):
 
 
 def send_to_own_door(state):
-    """Everybody to the door that opens for them, and to the other one when it is open."""
+    """Allocate agents to the door that opens for them, and to the other one once that is open."""
     own = jnp.argsort(state["owner"])
     return jnp.where(state["open"][own], 1 - own, own)
 
 
 def push_the_right_side(key, state, allocation):
-    """Of the door one was given."""
+    """Push the right side of the door that one is allocated to."""
     door = jnp.asarray(allocation)
     return jnp.where(door == NOBODY, 0, door * 2 + jnp.where(state["left"][door], 0, 1))
 

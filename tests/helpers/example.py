@@ -1,4 +1,4 @@
-"""A figure on the smallest task, with a run of every kind."""
+"""A figure on the task of two doors, with a case of every kind."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ FIGURE = Figure(
 
 
 def made_up(label, seed, rate, at=None):
-    """A score of a run that never was."""
+    """An invented score with a success rate."""
     case = replace(next(case for case in FIGURE.cases if case.label == label), at=at)
     run = {"step": 1_000_000, "training_minutes": 2.0 + seed}
     successes = "1" * round(10 * rate) + "0" * round(10 * (1 - rate))

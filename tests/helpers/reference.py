@@ -1,6 +1,6 @@
-"""SaveTheCity once more, in plain Python, straight from its rules: something to compare the fast one with.
+"""A reference implementation of SaveTheCity in plain Python, to compare the fast one with.
 
-An agent is [type, x, y]; a building is a dict. Coins are tossed by the caller.
+An agent is [type, x, y]; a building is a dict. The caller tosses coins.
 """
 
 from itertools import combinations
@@ -37,7 +37,7 @@ def legal(agents, buildings, who):
 
 
 def destinations(agents, buildings, actions):
-    """Where everybody wants to go."""
+    """The cells that agents want to move to."""
     goals = []
     for who, (_, x, y) in enumerate(agents):
         moves = 1 <= actions[who] <= 8 and actions[who] in legal(agents, buildings, who)
@@ -47,9 +47,9 @@ def destinations(agents, buildings, actions):
 
 
 def settle(starts, goals, second_stays):
-    """Where everybody ends up: pair after pair in the order of agents, one goes back, until no two share a cell.
+    """The cells of agents after conflicts: of two agents with the same cell, one goes back, in the order of agents.
 
-    `second_stays` says of a pair, by its two numbers, whether the second of them stays.
+    `second_stays(first, second)` tells whether the second agent keeps the cell.
     """
     places = list(goals)
     while len(set(places)) < len(places):
@@ -61,7 +61,7 @@ def settle(starts, goals, second_stays):
 
 
 def work(agents, buildings, actions):
-    """One step of all buildings; returns them with the reward of each, unscaled."""
+    """One step of all buildings; returns the buildings and the unscaled reward of each."""
     after, rewards = [], []
     for building in buildings:
         crew = {FIGHT: [], BUILD: [], FREEZE: []}

@@ -1,4 +1,4 @@
-"""The checker that tests run the package under."""
+"""The type checker that checks all signatures of the package in tests."""
 
 from collections.abc import Callable
 
@@ -8,5 +8,5 @@ _check = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int will do for
 
 
 def check(function: Callable) -> Callable:
-    """Check arguments and results, but let trees be rebuilt with other leaves, as JAX does all the time."""
+    """Check arguments and results, except in `__init__`: JAX rebuilds pytrees with leaves of other types."""
     return function if function.__name__ == "__init__" else _check(function)

@@ -1,4 +1,4 @@
-"""An episode made up by hand, so that everything a page must show is known."""
+"""Recordings made up by hand, so that everything a page must show is known."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ RUNNER_UP = [1, 0, 0]
 
 @dataclass(frozen=True)
 class Digging(Task):
-    """Two holes are dug by three agents; only what it looks like matters."""
+    """Three agents dig two holes; only its scenes matter."""
 
     drawn: bool = True
     digger: str = "digger"
@@ -68,7 +68,7 @@ class Digging(Task):
 
 
 def action_values():
-    """Agent 1 likes `dig` (2.5) better than `wait` (-1.25) and cannot go north; it sees itself and hole 1 alone."""
+    """Agent 1 prefers `dig` (2.5) to `wait` (-1.25) and cannot go north; it sees only itself and hole 1."""
     steps = LENGTH + 1
     values = np.tile(np.array([[0.5, 1.0, 2.0], [-1.25, 9.0, 2.5], [0.25, 0.5, 0.75]]), (steps, 1, 1))
     available = np.tile(np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], bool), (steps, 1, 1))
@@ -78,14 +78,14 @@ def action_values():
 
 
 def candidates():
-    """At every decision: what was taken is worth 3.5, the runner-up 3.25 (proposed twice), and one more 1."""
+    """Values at every decision: 3.5 for the allocation taken, 3.25 for the second (proposed twice), 1 for a third."""
     rows = [[TAKEN.get(step, TAKEN[8]), TAKEN.get(step, TAKEN[8]), RUNNER_UP, RUNNER_UP, [1, 0, 1]]
             for step in range(LENGTH + 1)]  # fmt: skip
     return Candidates(np.array(rows), np.tile(np.array([3.5, 3.5, 3.25, 3.25, 1.0]), (LENGTH + 1, 1)))
 
 
 def recording(learned=True):
-    """Agent 2 dies in step 7, when hole 0 is finished too."""
+    """A recording in which agent 2 dies and hole 0 is finished in step 7."""
     steps = np.arange(LENGTH + 1)
     allocation = np.array([TAKEN[max(d for d in DECISIONS if d <= step)] for step in steps])
     present = np.ones((LENGTH + 1, ENTITIES), bool)
@@ -129,7 +129,7 @@ def side(label="runs/one", learned=True, episodes=1):
 
 @dataclass(frozen=True)
 class Crowd(Digging):
-    """Many of everything, everywhere, at all times: what a page can become at the most."""
+    """A task with many entities and actions that change all the time, for the largest possible page."""
 
     agents: int = 8
     things: int = 9
@@ -156,7 +156,7 @@ class Crowd(Digging):
 
 
 def crowd(task, seed=0):
-    """All numbers are random, so that none can be left out; a decision every third step, of 25 proposals."""
+    """A recording of random numbers, which no column can shorten; a decision among 25 candidates every third step."""
     draw, spec = np.random.default_rng(seed), task.spec
     rows, agents, entities, actions = spec.max_steps + 1, spec.agents, spec.entities, len(spec.actions)
     allocations = draw.integers(0, 3, (rows, 25, agents))

@@ -1,4 +1,4 @@
-"""Random situations to try networks on."""
+"""Random views to test networks with."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ SPEC = TaskSpec(
 
 
 def random_view(seed=0, agents=AGENTS, things=THINGS, subtasks=SUBTASKS):
-    """Everything present; thing i belongs to subtask i modulo the number of subtasks."""
+    """A random view with all entities present; thing i belongs to subtask i modulo the number of subtasks."""
     keys = jax.random.split(jax.random.key(seed), 2)
     entities = agents + things
     owner = np.concatenate([np.full(agents, NOBODY), np.arange(things) % subtasks])
@@ -41,7 +41,7 @@ def random_view(seed=0, agents=AGENTS, things=THINGS, subtasks=SUBTASKS):
 
 
 def select_entities(view, agents, things):
-    """The same situation with these agents and these other entities, in this order."""
+    """The view with only these agents and these other entities, in this order."""
     rows, cols = jnp.asarray(agents), jnp.asarray([*agents, *things])
     number = jnp.full(len(view.present) + 1, -1).at[cols].set(jnp.arange(len(cols)))  # the last one stands for none
     return replace(
@@ -57,14 +57,14 @@ def select_entities(view, agents, things):
 
 
 def rename_subtasks(view, order):
-    """The same situation with new subtask i being old subtask `order[i]`."""
+    """The view with subtasks reordered: new subtask i is old subtask `order[i]`."""
     new_name = jnp.argsort(jnp.asarray(order))
     subtask = jnp.where(view.subtask >= 0, new_name[view.subtask], NOBODY)
     return replace(view, subtask=subtask, active=view.active[jnp.asarray(order)])
 
 
 def without(view, entity):
-    """The same situation with an entity absent."""
+    """The view with one entity absent."""
     return replace(
         view,
         entities=view.entities.at[entity].set(0),

@@ -8,7 +8,7 @@ import pytest
 import alma
 from alma import NOBODY
 from alma.allocators.rules import allocator_by_name
-from alma.play.episodes import begin, observe, play_episodes
+from alma.play.episodes import begin, play_episodes, update_statistics
 from alma.play.scripts import scripted_actors
 from alma.play.situation import Situation
 from alma.play.summary import Results, success_rate, summarise
@@ -135,4 +135,4 @@ def test_who_is_gone_was_not_sent_elsewhere():
     episodes = begin(TASK, *SCRIPTED, jax.random.key(0)[None])
     in_force = replace(episodes.in_force, allocation=after[None])
     view = jax.tree.map(lambda leaf: leaf[None], view)
-    assert observe(replace(episodes, in_force=in_force), before[None], view).switches.tolist() == [1]
+    assert update_statistics(replace(episodes, in_force=in_force), before[None], view).switches.tolist() == [1]

@@ -301,7 +301,7 @@ def test_a_folder_in_use_is_neither_started_over_nor_made_longer(whole, tmp_path
 
 def test_force_does_not_delete_what_is_no_run(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(ValueError, match="is no run folder, so --force will not delete it"):
+    with pytest.raises(ValueError, match="is not a run folder, so --force will not delete it"):
         RunFolder(tmp_path).create(CONFIG, force=True)
     with pytest.raises(ValueError, match="is a file"):
         RunFolder(tmp_path / "thesis.tex").create(CONFIG, force=True)
@@ -310,7 +310,7 @@ def test_force_does_not_delete_what_is_no_run(tmp_path):
     model.mkdir()
     (model / "config.json").write_text('{"architectures": ["Transformer"]}')
     (model / "policy.safetensors").write_text("weights of something else")
-    with pytest.raises(ValueError, match="is no run folder, so --force will not delete it"):
+    with pytest.raises(ValueError, match="is not a run folder, so --force will not delete it"):
         RunFolder(model).create(CONFIG, force=True)
     assert (model / "policy.safetensors").exists()
 
@@ -353,7 +353,7 @@ def test_an_edited_configuration_is_noticed(whole, tmp_path):
 
 
 def test_a_folder_without_a_run_cannot_be_resumed(tmp_path):
-    with pytest.raises(ValueError, match="is no run folder"):
+    with pytest.raises(ValueError, match="is not a run folder"):
         RunFolder(tmp_path).read_config()
     for content in (b"{", b"[]", b'{"task": 5}', b'{"task": "doors", "seed": "zero"}', b"\xff\xfe"):
         (tmp_path / "config.json").write_bytes(content)
@@ -420,7 +420,7 @@ def test_what_cannot_be_loaded_or_saved(whole, tmp_path, what):
         with pytest.raises(ValueError, match="no such file"):
             load(tmp_path / "x.safetensors")
     elif what == "empty folder":
-        with pytest.raises(ValueError, match="no run folder"):
+        with pytest.raises(ValueError, match="not a run folder"):
             load(tmp_path)
     elif what == "garbage":
         (tmp_path / "x.safetensors").write_bytes(b"garbage")

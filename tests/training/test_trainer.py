@@ -14,7 +14,7 @@ from alma import NOBODY, Outcome, Task, TaskSpec, View
 from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.allocators.options import AllocatorNetworkOptions, AllocatorOptions
 from alma.learning.replay import follow_each_other
-from alma.play.decisions import only_where
+from alma.play.decisions import apply_where
 from alma.runs.checkpoint import load_tree, save_tree
 from alma.tasks.save_the_city import SaveTheCity
 from alma.training.options import CollectionOptions, TrainingOptions
@@ -202,7 +202,7 @@ def test_decisions_of_an_episode_worked_out_by_hand(times_out):
         allocator=replace(TINY.allocator, period=3),
         collection=replace(TINY.collection, environments=2, steps_per_update=2),
     )
-    trainer = Trainer(Clockwork(times_out), options, "random")
+    trainer = Trainer(Clockwork(times_out), options)
     begun = trainer.init(jax.random.key(0))
     after, _ = jax.jit(partial(jax.lax.scan, lambda state, _: trainer.step(state), length=16))(begun)
     decisions = [(0, 3, 1 + 2 + 3, False), (3, 4, 4, False), (4, 7, 5 + 6 + 7, False), (7, 0, 8, True)]
@@ -296,7 +296,7 @@ def test_allocators_can_have_more_updates_than_actors(trainer, begun):
 def test_only_where_is_the_same_as_everywhere(due):
     mask = jnp.zeros(8, bool).at[jnp.asarray(list(due), int)].set(True)
     inputs = jnp.arange(8.0)
-    result = only_where(mask, lambda portion, rows: (rows * 2, rows + 1), inputs, (-jnp.ones(8), jnp.zeros(8)))
+    result = apply_where(mask, lambda portion, rows: (rows * 2, rows + 1), inputs, (-jnp.ones(8), jnp.zeros(8)))
     np.testing.assert_array_equal(result[0], jnp.where(mask, inputs * 2, -1))
     np.testing.assert_array_equal(result[1], jnp.where(mask, inputs + 1, 0))
 

@@ -1,4 +1,4 @@
-"""Weights that come with the package, named as `pretrained:NAME` where a run is asked for."""
+"""Pretrained weights that come with the package; `pretrained:NAME` can be used in place of a run folder."""
 
 from pathlib import Path
 
@@ -10,12 +10,12 @@ FOLDER = Path(__file__).parent
 
 
 def names() -> list[str]:
-    """What there is: a task, or one of its settings."""
+    """The names of all pretrained weights: a task, or one of its settings."""
     return sorted(file.stem for file in FOLDER.glob("*.safetensors"))
 
 
 def locate(policy: str | Path) -> Path:
-    """The file of `pretrained:NAME`; anything else is a path already."""
+    """The path of `pretrained:NAME`; anything else is returned as a path."""
     text = str(policy)
     if not text.startswith(PREFIX):
         return Path(policy)

@@ -1,4 +1,4 @@
-"""SaveTheCity: agents of three kinds put out fires and rebuild a burning city."""
+"""SaveTheCity: agents of three types put out fires and rebuild a burning city; every building is a subtask."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ __all__ = ["Action", "Rules", "SaveTheCity", "State"]
 
 @dataclass(frozen=True)
 class SaveTheCity(Task[State]):
-    """The paper's first environment; every building is a subtask."""
+    """The paper's first environment. Every building is a subtask."""
 
     rules: Rules = field(default_factory=Rules)
 

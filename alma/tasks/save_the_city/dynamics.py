@@ -18,13 +18,13 @@ MOVES = np.concatenate([[(0, 0)], DIRECTIONS, 2 * DIRECTIONS, np.zeros((3, 2), i
 """The displacement of each action, actions x 2."""
 
 STRIDES = MOVES[Action.NORTH : Action.FIGHT]
-"""The displacements of the eight moves alone."""
+"""The displacements of the eight moves."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """A city at one moment: A agent slots, B building slots. Unused slots have type `ABSENT` and zeros."""
+    """The state of a city: A agent slots, B building slots. Unused slots have type `ABSENT` and are otherwise zero."""
 
     agent_type: Int8[Array, "A"]
     agent_position: Int8[Array, "A 2"]
@@ -32,15 +32,15 @@ class State:
     building_type: Int8[Array, "B"]
     building_position: Int8[Array, "B 2"]
     health: Float32[Array, "B"]
-    """From 0 (burned down) to 1 (complete); either is final."""
+    """From 0 (burned down) to 1 (complete); both are final."""
     fire: Float32[Array, "B"]
-    """Strength of the fire, 0 (none) to 1."""
+    """Strength of the fire, from 0 (none) to 1."""
     fire_interval: Int16[Array, "B"]
     """Steps between two fires."""
     fire_timer: Int16[Array, "B"]
     """Steps until the next fire breaks out."""
     time: Int16[Array, ""]
-    """Steps made so far."""
+    """Steps so far."""
 
     @property
     def agent_present(self) -> Bool[Array, "A"]:
@@ -64,12 +64,12 @@ class State:
 
     @property
     def unfinished(self) -> Bool[Array, "B"]:
-        """Buildings, that is subtasks, that still need somebody."""
+        """Buildings that are neither complete nor burned down: the active subtasks."""
         return self.building_present & (self.health > 0) & (self.health < 1)
 
     @property
     def position(self) -> Int8[Array, "E 2"]:
-        """Of all entities: the agents, then the buildings."""
+        """The cells of all entities: agents, then buildings."""
         return jnp.concatenate([self.agent_position, self.building_position])
 
     @property
@@ -78,19 +78,19 @@ class State:
 
 
 def offsets(state: State) -> Int8[Array, "A E 2"]:
-    """The way from each agent to each entity."""
+    """The offset from each agent to each entity, in cells."""
     return state.position[None, :, :] - state.agent_position[:, None, :]
 
 
 def next_to_building(state: State) -> Bool[Array, "A B"]:
-    """Which building an agent stands next to (orthogonally); it is one at most."""
+    """Which building each agent is orthogonally adjacent to; at most one."""
     offset = state.building_position[None, :, :] - state.agent_position[:, None, :]
     adjacent = jnp.sum(jnp.abs(offset), axis=-1) == 1
     return adjacent & state.agent_present[:, None] & state.building_present[None, :]
 
 
 def available_actions(rules: Rules, state: State) -> Bool[Array, "A 12"]:
-    """What each agent can do; nothing where there is no agent."""
+    """The available actions of each agent; none for absent agents."""
     is_generalist = (state.agent_type == AgentType.GENERALIST)[:, None]
     beside = next_to_building(state)
     beside_fire = jnp.any(beside & state.burning, axis=1, keepdims=True)
@@ -111,10 +111,10 @@ def available_actions(rules: Rules, state: State) -> Bool[Array, "A 12"]:
 
 
 def _free_moves(rules: Rules, state: State) -> Bool[Array, "A 8"]:
-    """Moves whose destination is on the map and empty. What lies between does not matter."""
+    """Moves whose destination is on the map and empty; the cells in between do not matter."""
     destination = state.agent_position[:, None, :] + STRIDES
     on_map = jnp.all((destination >= 0) & (destination < rules.grid_size), axis=-1)
-    # One number for each offset, so that comparing takes half the work.
+    # Each offset as a single number, which halves the cost of comparisons.
     hits = _code(offsets(state))[:, None, :] == _code(STRIDES)[None, :, None]
     return on_map & ~jnp.any(hits & state.present, axis=-1)
 
@@ -124,7 +124,7 @@ def _code(offset: Int8[Array | np.ndarray, "*n 2"]) -> Int16[Array | np.ndarray,
 
 
 def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:
-    """One step of the city. An unavailable action counts as staying."""
+    """One step of the city. An unavailable action has the effect of staying."""
     available = available_actions(rules, state)
     chosen = actions[:, None] == np.arange(len(Action))
     actions = jnp.where(jnp.any(chosen & available, axis=1), actions, Action.STAY)
@@ -143,9 +143,9 @@ def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tup
 
 
 def _move(key: PRNGKeyArray, state: State, actions: Actions) -> Int8[Array, "A 2"]:
-    """Where agents end up. Of several that want one cell, one gets it, the others go back.
+    """The cells of agents after their moves. If several agents move to the same cell, one gets it, the others go back.
 
-    Going back never causes a new conflict: a cell that was occupied at the start is nobody's destination.
+    Going back never causes a new conflict, since no agent can move to a cell that was occupied before.
     """
     destination = state.agent_position + jnp.asarray(MOVES)[actions]
     heads = jax.random.bits(key, state.agent_type.shape, np.uint8) % 2 == 1
@@ -156,9 +156,9 @@ def _move(key: PRNGKeyArray, state: State, actions: Actions) -> Int8[Array, "A 2
 def beaten(destination: Int8[Array, "A 2"], present: Bool[Array, "A"], heads: Bool[Array, "A"]) -> Bool[Array, "A"]:
     """Which agents have to go back, given a fair coin for each.
 
-    Pairs that want one cell are gone through in the order of agents, and one of the two goes back. So whoever has the
-    cell meets those who come later one by one; each of them wins if its coin shows heads. With three, the last one gets
-    the cell half of the time, the first two a quarter each.
+    Conflicts are resolved two agents at a time, in the order of agents: whoever has the cell so far competes with the
+    next agent that moves there, which wins if its coin shows heads. Of three agents, the last one therefore gets the
+    cell half of the time, the first two a quarter each.
     """
     order = np.arange(len(destination))
     later, earlier = order[None, :] > order[:, None], order[None, :] < order[:, None]
@@ -167,7 +167,7 @@ def beaten(destination: Int8[Array, "A 2"], present: Bool[Array, "A"], heads: Bo
 
 
 def _burn_and_build(rules: Rules, state: State, actions: Actions) -> tuple[Float[Array, "B"], Float[Array, "B"]]:
-    """Fire and health after everybody's work."""
+    """Fire and health of the buildings after the work of all agents and the damage of fires."""
     beside = next_to_building(state)
     fighting = beside & (actions == Action.FIGHT)[:, None]
     building = beside & (actions == Action.BUILD)[:, None]
@@ -191,7 +191,7 @@ def _joint_speed(
     help_speed: float,
     helped: AgentType,
 ) -> Float[Array, "B"]:
-    """Speeds added up per building, plus a generalist's help, once, where it works beside the `helped` type."""
+    """Sums of agents' speeds per building, plus (once) the help of a generalist that works with the `helped` type."""
     own = jnp.asarray(speed, jnp.float32)[state.agent_type]
     helper = jnp.any(working & (state.agent_type == AgentType.GENERALIST)[:, None], axis=0)
     receiver = jnp.any(working & (state.agent_type == helped)[:, None], axis=0)
@@ -199,7 +199,7 @@ def _joint_speed(
 
 
 def _light_fires(state: State) -> State:
-    """Let the fire timers of unfinished buildings tick; at zero they catch fire."""
+    """Decrement the fire timers of unfinished buildings, which catch fire at zero."""
     timer = state.fire_timer - state.unfinished.astype(jnp.int16)
     ignites = state.unfinished & (timer <= 0)
     return replace(

@@ -1,4 +1,4 @@
-"""Allocations by rule, and a scripted actor: enough to watch and calibrate the city without learning."""
+"""Heuristic allocations and a scripted policy, to watch and calibrate the task without learning."""
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +11,14 @@ from alma.tasks.save_the_city.dynamics import DIRECTIONS, MOVES, State, availabl
 from alma.tasks.save_the_city.rules import Action, AgentType, Rules
 
 FAR = 1_000
-"""Farther than anything on the map."""
+"""More than any distance on the map."""
 
 WALKS = np.arange(len(Action)) < Action.FIGHT
-"""Moving or staying, as opposed to work."""
+"""Mask of the actions that move or stay, as opposed to work."""
 
 
 def nearest_useful(state: State) -> Allocation:
-    """Each agent takes the nearest unfinished building of the kind it is useful at, or else the nearest.
+    """Each agent takes the nearest unfinished building where it is useful, or else the nearest one.
 
     Firefighters and generalists prefer burning buildings, builders those that do not burn.
     """
@@ -31,9 +31,9 @@ def nearest_useful(state: State) -> Allocation:
 
 
 def most_urgent(rules: Rules, state: State) -> Allocation:
-    """Everybody goes to the fire that, grown to full strength, destroys its building first.
+    """All agents go to the burning building that a fire of full strength would destroy first.
 
-    Without fires, everybody goes to the building that is most complete.
+    Without fires, they go to the building that is most complete.
     """
     burn_rate = jnp.asarray(rules.burn_rate, jnp.float32)[state.building_type]
     cost = jnp.where(state.burning, state.health / jnp.maximum(burn_rate, 1 / FAR), 2 * FAR - state.health)
@@ -51,7 +51,8 @@ def scripted_actions(
 ) -> Actions:
     """Walk to the assigned building and work there.
 
-    While walking, a random available move is made with chance `stumble`, which gets agents past each other.
+    While walking, an agent makes a random available move with probability `stumble`, so that agents do not block each
+    other.
     """
     stumble_key, move_key = jax.random.split(key)
     available = available_actions(rules, state)
@@ -66,7 +67,7 @@ def scripted_actions(
 
 
 def _work(state: State, assigned: Bool[Array, "A B"], beside: Bool[Array, "A B"]) -> Actions:
-    """Fight a fire, else build. A generalist freezes fires, or helps a builder that has no firefighter."""
+    """Fight a fire, else build. A generalist freezes a fire, or helps a builder without a firefighter to fight it."""
     there = assigned & beside
     burns = jnp.any(there & state.burning, axis=1)
 
@@ -82,8 +83,8 @@ def _work(state: State, assigned: Bool[Array, "A B"], beside: Bool[Array, "A B"]
 def _walk(rules: Rules, state: State, allocation: Allocation, available: Bool[Array, "A 12"]) -> Int[Array, "A"]:
     """The available move that ends nearest to a free cell next to the assigned building.
 
-    Among equally good moves the one along the longer way comes first: an agent that keeps both ways open
-    walks past what is in between instead of stopping in front of it.
+    Among equally good moves, those along the axis of the longer distance come first: an agent with distance left along
+    both axes can walk around obstacles instead of stopping in front of them.
     """
     goal = state.building_position[allocation].astype(jnp.int32)
     goal_cells = goal[:, None, :] + DIRECTIONS
@@ -95,6 +96,6 @@ def _walk(rules: Rules, state: State, allocation: Allocation, available: Bool[Ar
 
     way = jnp.abs(goal - state.agent_position)
     longer_way = jnp.where((way[:, 0] >= way[:, 1])[:, None], MOVES[:, 0] != 0, MOVES[:, 1] != 0)
-    # With every cell taken there is nowhere to go: all moves cost the same, and the first of them is to stay.
+    # With every cell taken there is nowhere to go: all moves cost the same, and the first one is to stay.
     cost = jnp.where(jnp.any(free, axis=1, keepdims=True), 2 * nearest - longer_way, 0)
     return jnp.argmin(jnp.where(available & WALKS, cost, 4 * FAR), axis=1)

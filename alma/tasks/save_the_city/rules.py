@@ -1,4 +1,4 @@
-"""Every constant of SaveTheCity, in one frozen dataclass."""
+"""The rules of SaveTheCity: all constants, in one frozen dataclass."""
 
 import dataclasses
 import math
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class AgentType(IntEnum):
-    """Who walks the city."""
+    """The types of agents."""
 
     FIREFIGHTER = 0
     BUILDER = 1
@@ -15,7 +15,7 @@ class AgentType(IntEnum):
 
 
 class BuildingType(IntEnum):
-    """How a building takes fire."""
+    """The types of buildings, which differ in how fast and how often they burn."""
 
     FAST = 0
     """Burns fast, catches fire seldom."""
@@ -24,7 +24,7 @@ class BuildingType(IntEnum):
 
 
 class Action(IntEnum):
-    """What an agent can do. `FAR` moves go two cells; they and `FREEZE` are for generalists."""
+    """The actions of agents. `FAR` moves go two cells; they and `FREEZE` are only available to generalists."""
 
     STAY = 0
     NORTH = 1
@@ -41,15 +41,15 @@ class Action(IntEnum):
 
 
 ABSENT = -1
-"""The type of an agent or building slot that this episode does not use."""
+"""The type of agent and building slots that are not used in an episode."""
 
 SITE_SPACING = 3
-"""Sites lie so far apart that a cell is next to one building at most; the rules rely on it."""
+"""Distance between building sites in cells. The rules rely on a cell being adjacent to at most one building."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a game of SaveTheCity. Pairs of a number per type follow the order of the type's enum."""
+    """The rules of a game of SaveTheCity. Options with one number per type follow the order of the type's enum."""
 
     agents: int | tuple[int, int] = (2, 5)
     """Team size: a number, or a range 2..5. There is one building more than agents."""
@@ -84,7 +84,8 @@ class Rules:
     build_speed: tuple[float, float, float] = (0.05, 1.0, 0.0)
     """Building speed of firefighters, builders and generalists."""
     help_speed: float = 0.45
-    """Speed that a generalist adds, once, to a builder that fights or a firefighter that builds beside it."""
+    """Speed that generalists add, once per building, when working with a builder that fights or a firefighter that
+    builds."""
 
     health_reward: float = 10.0
     """Reward per change of a building's health by 1."""
@@ -102,7 +103,7 @@ class Rules:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, list):  # as JSON and the command line give them
+            if isinstance(value, list):  # JSON and the command line turn tuples into lists
                 object.__setattr__(self, field.name, tuple(value))
         self._check_kinds()
         self._check_sizes()
@@ -123,16 +124,16 @@ class Rules:
 
     @property
     def site_coordinates(self) -> tuple[int, ...]:
-        """Where sites lie, along either axis: every site has all four neighbours on the map."""
+        """The coordinates of sites along either axis; all four neighbours of a site are on the map."""
         return tuple(range(1, self.grid_size - 1, SITE_SPACING))
 
     @property
     def reward_scale(self) -> float:
-        """Brings the best episode of the largest team to about 20: 5 per building for its health."""
+        """Scales rewards so that the best return of the largest team is about 20: 5 per building for its health."""
         return 20 / (self.max_buildings * (5 + self.complete_reward) + self.solve_reward)
 
     def _check_kinds(self) -> None:
-        """Every rule but the team size is a finite number, or as many of them as its default has."""
+        """Every rule except the team size must be a finite number, or as many of them as its default has."""
         for field in dataclasses.fields(self)[1:]:
             value, default = getattr(self, field.name), field.default
             numbers = value if isinstance(value, tuple) else (value,)

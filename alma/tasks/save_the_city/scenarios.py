@@ -1,4 +1,4 @@
-"""How an episode begins: drawn at random, or placed by hand."""
+"""Initial states: drawn at random, or set up by hand."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -15,9 +15,9 @@ from alma.tasks.save_the_city.rules import ABSENT, AgentType, BuildingType, Rule
 
 @lru_cache
 def teams(rules: Rules) -> np.ndarray:
-    """Every possible team, teams x A: types in ascending order, `ABSENT` behind them.
+    """All possible teams, teams x A: agent types in ascending order, padded with `ABSENT`.
 
-    A team of N is a multiset of agent types with min(3, N) different ones.
+    A team of N agents is a multiset of agent types with min(3, N) different ones.
     """
     rows = []
     smallest, largest = rules.team_sizes
@@ -32,7 +32,7 @@ def teams(rules: Rules) -> np.ndarray:
 
 
 def sites(rules: Rules) -> np.ndarray:
-    """The cells a building can stand on, sites x 2."""
+    """The cells where buildings can stand, sites x 2."""
     axis = rules.site_coordinates
     return np.array([(x, y) for x in axis for y in axis], np.int8)
 
@@ -65,7 +65,7 @@ def _is_site(rules: Rules, x: int, y: int) -> bool:
 
 
 def draw_scenario(rules: Rules, key: PRNGKeyArray) -> State:
-    """Draw a team, where it starts, and the buildings."""
+    """Draw the initial state of an episode: a team, its starting cells, and buildings."""
     team_key, start_key, site_key, building_key = jax.random.split(key, 4)
     table = jnp.asarray(teams(rules))
     agent_type = table[jax.random.randint(team_key, (), 0, len(table))]
@@ -92,7 +92,7 @@ def draw_scenario(rules: Rules, key: PRNGKeyArray) -> State:
 
 
 def _draw_distinct(key: PRNGKeyArray, allowed: Bool[Array, "N"], count: int) -> Int[Array, "count"]:
-    """Indices of `count` different allowed items in random order; beyond the allowed ones, arbitrary."""
+    """Indices of `count` distinct allowed items in random order; if fewer are allowed, the rest is arbitrary."""
     rank = jnp.where(allowed, jax.random.uniform(key, allowed.shape), -1)
     return jax.lax.top_k(rank, count)[1]
 
@@ -100,7 +100,7 @@ def _draw_distinct(key: PRNGKeyArray, allowed: Bool[Array, "N"], count: int) -> 
 def _draw_buildings(
     rules: Rules, key: PRNGKeyArray
 ) -> tuple[Int8[Array, "B"], Float32[Array, "B"], Float32[Array, "B"], Int16[Array, "B"]]:
-    """Types, health, fire and fire intervals of a city full of buildings."""
+    """Types, health, fires and fire intervals of `max_buildings` buildings."""
     draws = jax.random.uniform(key, (5, rules.max_buildings))
     slow = draws[0] < 0.5
     interval = jnp.where(slow, _integer(draws[1], rules.slow_interval), _integer(draws[1], rules.fast_interval))
@@ -115,20 +115,20 @@ def _draw_buildings(
 
 
 def _integer(draw: Float32[Array, "B"], bounds: tuple[int, int]) -> Int[Array, "B"]:
-    """Turn draws from [0, 1) into whole numbers between the bounds, both included."""
+    """Map uniform numbers in [0, 1) to integers between the bounds, inclusive."""
     low, high = bounds
     return jnp.minimum(low + jnp.floor(draw * (high - low + 1)).astype(jnp.int32), high)
 
 
 class Agent(NamedTuple):
-    """An agent to be placed by hand."""
+    """An agent of a state that is set up by hand."""
 
     type: AgentType
     position: tuple[int, int]
 
 
 class Building(NamedTuple):
-    """A building to be placed by hand."""
+    """A building of a state that is set up by hand."""
 
     position: tuple[int, int]
     type: BuildingType = BuildingType.FAST
@@ -140,7 +140,7 @@ class Building(NamedTuple):
 
 
 def place(rules: Rules, agents: Sequence[Agent], buildings: Sequence[Building], time: int = 0) -> State:
-    """Set up a situation by hand; the remaining slots stay empty."""
+    """Set up a state by hand; the remaining slots are empty."""
     if not 1 <= len(agents) <= rules.max_agents or not 1 <= len(buildings) <= rules.max_buildings:
         raise ValueError(
             f"these rules have room for 1 to {rules.max_agents} agents and 1 to {rules.max_buildings} buildings, "

@@ -1,4 +1,4 @@
-"""What a city looks like: agents by type, buildings with health, fire, and the time to the next one."""
+"""What a city looks like: agents by type, and buildings with their health, fire and time until the next fire."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ HABITS = {BuildingType.FAST: "burns fast, seldom", BuildingType.SLOW: "burns slo
 
 
 def scene(rules: Rules, state: State) -> Scene:
-    """Describe one state."""
+    """The scene of one state."""
     agents, buildings = range(rules.max_agents), range(rules.max_buildings)
     return Scene(
         size=(rules.grid_size, rules.grid_size),

@@ -1,4 +1,4 @@
-"""What agents see of a city: everything, as features of entities and as relations between agents and entities."""
+"""The view of a city: features of entities, and relations between agents and entities."""
 
 from functools import lru_cache
 
@@ -11,7 +11,7 @@ from alma.tasks.save_the_city.dynamics import State, available_actions, next_to_
 from alma.tasks.save_the_city.rules import Action, AgentType, BuildingType, Rules
 
 NEAR = 3
-"""Offsets are given exactly, one-hot, up to this many cells; what is farther looks the same."""
+"""Offsets up to this many cells are one-hot relations; larger ones are clipped."""
 
 RELATIONS = (
     "east",
@@ -46,7 +46,7 @@ def place_names(rules: Rules) -> tuple[str, ...]:
 
 
 def view(rules: Rules, state: State) -> View:
-    """Everything there is to see; nothing is hidden in this task."""
+    """The view of a state; all present entities are visible to all agents."""
     agents, buildings = rules.max_agents, rules.max_buildings
     available = available_actions(rules, state)
     return View(
@@ -75,9 +75,9 @@ def _entities(rules: Rules, state: State, available: Bool[Array, "A 12"]) -> Flo
 
 @lru_cache
 def _place_table(rules: Rules) -> np.ndarray:
-    """The features of a type at a place, (types * grid * grid + 1) x features; the last row is for the absent.
+    """Features of each entity type in each cell, (types * grid * grid + 1) x features; the last row is for absent ones.
 
-    Looking rows up is several times faster than comparing and concatenating: it is what views spend most on.
+    Looking up rows is several times faster than computing these features, which would be most of the cost of a view.
     """
     size, types = rules.grid_size, len(BuildingType) + len(AgentType)
     kind, x, y = (axis.ravel() for axis in np.meshgrid(np.arange(types), *[np.arange(size)] * 2, indexing="ij"))
@@ -92,11 +92,11 @@ def _with_zero_row(columns: list[np.ndarray]) -> np.ndarray:
 
 def _building_features(rules: Rules, state: State) -> Float[Array, "B 7"]:
     interval = jnp.maximum(state.fire_interval, 1)
-    # The frequency is 1 for the shortest interval of the game and 0 for the longest.
+    # The frequency is scaled to 1 for the shortest possible interval and 0 for the longest.
     shortest = min(*rules.fast_interval, *rules.slow_interval)
     longest = max(*rules.fast_interval, *rules.slow_interval)
     span = 1 / shortest - 1 / longest if shortest < longest else 1
-    # Timers stand still where no fire will ever break out again: their last reading would mean nothing.
+    # The timers of finished buildings have stopped, and their values mean nothing.
     since_fire = jnp.where(state.unfinished, state.fire_interval - state.fire_timer, 0)
     columns = [
         state.health,
@@ -111,7 +111,7 @@ def _building_features(rules: Rules, state: State) -> Float[Array, "B 7"]:
 
 
 def _targets(state: State, available: Bool[Array, "A 12"]) -> Int[Array, "A 12"]:
-    """Work is aimed at the building next to the agent; moves are aimed at nothing."""
+    """The target of work is the building next to the agent; moves have no target."""
     agents = state.agent_type.shape[0]
     entity = np.arange(state.building_type.shape[0]) + agents
     beside = jnp.sum(jnp.where(next_to_building(state), entity, 0), axis=1, keepdims=True)
@@ -120,7 +120,7 @@ def _targets(state: State, available: Bool[Array, "A 12"]) -> Int[Array, "A 12"]
 
 
 def _relations(rules: Rules, state: State) -> Float[Array, "A E R"]:
-    """Relations depend on the offset and on the agent's speed alone, so they are looked up."""
+    """Relations of agents to entities, which depend only on the offset and the agent's speed and so are looked up."""
     reach = rules.grid_size - 1
     offset = offsets(state).astype(jnp.int32) + reach
     fast = (state.agent_type == AgentType.GENERALIST).astype(jnp.int32)[:, None]
@@ -131,7 +131,7 @@ def _relations(rules: Rules, state: State) -> Float[Array, "A E R"]:
 
 @lru_cache
 def _relation_table(rules: Rules) -> np.ndarray:
-    """Relations by speed (1, 2), offset to the east and to the north; the last row is for the absent."""
+    """Relations for each speed (1, 2), offset to the east and offset to the north; the last row is for absent ones."""
     size = rules.grid_size
     axis = np.arange(1 - size, size)
     speed, east, north = (a.reshape(-1, 1) for a in np.meshgrid([1, 2], axis, axis, indexing="ij"))

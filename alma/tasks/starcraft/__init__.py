@@ -23,7 +23,7 @@ __all__ = ["PRESETS", "Rules", "StarCraft", "State"]
 
 @dataclass(frozen=True)
 class StarCraft(Task[State]):
-    """The paper's second environment, as a simulator of our own."""
+    """The paper's second environment, reimplemented as a simulator in JAX."""
 
     rules: Rules = field(default_factory=Rules)
 

@@ -1,8 +1,8 @@
-"""Fighting, one game loop at a time. Both sides act at once and under the same laws.
+"""The combat simulation, one game loop at a time. Both sides act simultaneously and by the same rules.
 
-Units are rows of arrays, N of them, ours and theirs alike. What they are told (`Orders`) stays the same for the loops
-of a step; whom they shoot at may change. Here axes of batches come *last*: machines work on many battles at once by
-going along the last axis. `fight` looks after that.
+Units are rows of arrays, N of them, on both sides. Their orders (`Orders`) are fixed for the loops of a step; their
+targets may change. In this module, batch axes come *last*, since vectorised code runs fastest along the last axis;
+`fight` moves them there and back.
 """
 
 from dataclasses import dataclass, replace
@@ -20,43 +20,44 @@ from alma.tasks.starcraft.units import Table, make_table
 NOTHING = -1
 """No target."""
 ACQUISITION = 5.0
-"""Units that pick their own targets see this far, or as far as they shoot."""
+"""Distance within which units that choose their own targets notice enemies (or their weapon's range, if larger)."""
 LEASH = 10.0
-"""How far idle units follow."""
+"""Distance up to which idle units pursue a target."""
 HELP = 4.0
-"""How far a call for help is heard."""
+"""Distance up to which idle units come to the help of a unit that was hit."""
 HEAL_SIGHT = 6.0
-"""How far Medivacs that pick their own targets see."""
+"""Distance within which Medivacs that choose their own targets notice damaged units."""
 FORGOTTEN = 1000.0
-"""Loops after which it does not matter any more when a unit was hit."""
+"""Upper bound of the counter of loops since a unit was hit."""
 PUSH = 0.5
-"""The share of an overlap that is undone in one loop."""
+"""Fraction of an overlap that is resolved in one loop."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Units:
-    """Everything that changes about units."""
+    """The state of all units."""
 
     kind: Int[Array, "N *b"]
-    """Row of the table; -1 where there is no unit."""
+    """The unit type, a row of `Table`; -1 for empty slots."""
     x: Float[Array, "N *b"]
     y: Float[Array, "N *b"]
     health: Float[Array, "N *b"]
-    """0: dead, or not there."""
+    """0 for dead units and empty slots."""
     shield: Float[Array, "N *b"]
     energy: Float[Array, "N *b"]
     speed: Float[Array, "N *b"]
-    """Cells in a loop, now."""
+    """Current speed, in cells per loop."""
     cooldown: Float[Array, "N *b"]
-    """Loops to the next shot."""
+    """Loops until the next shot."""
     target: Int[Array, "N *b"]
-    """Whom a unit attacks or heals."""
+    """Index of the unit that is attacked or healed; `NOTHING` without a target."""
     hit_in: Float[Array, "N *b"]
-    """Loops until what a unit shot last hits; 0: nothing is under way. A second hit counts too."""
+    """Loops until the last shot, or its second hit, lands; 0 if none is pending."""
     hit_target: Int[Array, "N *b"]
+    """Index of the unit that the last shot was aimed at."""
     since_damage: Float[Array, "N *b"]
-    """Loops."""
+    """Loops since the unit was last hit."""
 
     @property
     def alive(self) -> Bool[Array, "N *b"]:
@@ -68,7 +69,7 @@ class Units:
 
 
 def pack(units: Units) -> Units:
-    """Units as they are kept between steps: replay stores them, so that small is good."""
+    """Convert to the small dtypes that are stored between steps, and in replay."""
     short = ("energy", "speed", "cooldown", "hit_in", "since_damage")
     changed = {name: getattr(units, name).astype(jnp.float16) for name in short}
     changed |= {name: getattr(units, name).astype(jnp.int8) for name in ("kind", "target", "hit_target")}
@@ -76,28 +77,29 @@ def pack(units: Units) -> Units:
 
 
 def unpack(units: Units) -> Units:
-    """Units as they are reckoned with."""
+    """Convert back to the dtypes used in computations."""
     whole = {jnp.float16: jnp.float32, jnp.int8: jnp.int32}
     return jax.tree.map(lambda leaf: leaf.astype(whole.get(leaf.dtype.type, leaf.dtype)), units)
 
 
 class Orders(NamedTuple):
-    """What units are told for a step."""
+    """The orders of all units for one step."""
 
     goal_x: Float[Array, "N *b"]
-    """Where to walk, without a target."""
+    """Destination of units without a target."""
     goal_y: Float[Array, "N *b"]
     walks: Bool[Array, "N *b"]
-    """Towards the goal; False: stay."""
+    """Whether a unit without a target walks to its destination; False: it stays."""
     picks: Bool[Array, "N *b"]
-    """Chooses targets by itself."""
+    """Whether the unit chooses its own targets."""
     idle: Bool[Array, "N *b"]
-    """Of those that choose: waits, answers attacks and comes to help."""
+    """Whether a unit that chooses its own targets is idle: it waits, strikes back when hit, and comes to help."""
     ours: Bool[Array, "N *b"]
+    """Whether the unit is one of the agents."""
 
 
 class Facts(NamedTuple):
-    """What is the same for all loops of a step: the data of every unit, and of every pair."""
+    """What is constant during a step: properties of every unit and of every two units, by their types and sides."""
 
     radius: Float[Array, "N *b"]
     step: Float[Array, "N *b"]
@@ -110,22 +112,22 @@ class Facts(NamedTuple):
     max_health: Float[Array, "N *b"]
     max_shield: Float[Array, "N *b"]
     damage: Float[Array, "N N *b"]
-    """Of a hit, by attacker and target."""
+    """Damage of a hit before armour, by attacker and target."""
     reach: Float[Array, "N N *b"]
-    """Distance of centres within which a weapon, or a healer, reaches."""
+    """Distance between centres within which the first unit can hit or heal the second."""
     apart: Float[Array, "N N *b"]
-    """Distance that two units keep; 0 where they do not collide."""
+    """Minimum distance between centres; 0 for units that do not collide."""
     sees: Float[Array, "N N *b"]
-    """How far a unit that chooses by itself notices another as a target; negative where it never does."""
+    """Distance within which the first unit, choosing its own target, considers the second; negative: never."""
 
 
 def gather_facts(table: Table, units: Units, orders: Orders) -> Facts:
-    """Look everything up once."""
+    """Look up all properties that are constant during a step."""
     types = len(table.health)
     kind, exists = jnp.maximum(units.kind, 0), units.kind >= 0
 
     def of(column: np.ndarray) -> Float[Array, "N *b"]:
-        # There are a few types only: choosing among them beats looking them up.
+        # There are only a few types: selecting with `where` is faster than indexing.
         found = sum(jnp.where(kind == t, float(column[t]), 0.0) for t in range(types))
         return jnp.where(exists, found, 0)
 
@@ -159,21 +161,21 @@ def gather_facts(table: Table, units: Units, orders: Orders) -> Facts:
 
 
 def expand(array: np.ndarray, dimensions: int) -> np.ndarray:
-    """The same with batch axes of length 1 at the end."""
+    """The array with axes of length 1 appended for the batch axes."""
     return array.reshape(*array.shape, *[1] * (dimensions - array.ndim))
 
 
 def fight(
     types: tuple[str, ...], key: PRNGKeyArray, units: Units, orders: Orders, loops: int, map_size: float
 ) -> Units:
-    """Let the units of one battle follow their orders for a number of loops."""
+    """Simulate one battle for a number of game loops."""
     jitter = jax.random.uniform(key, (loops, len(units.kind)), minval=data.JITTER[0], maxval=data.JITTER[1])
     return _side_by_side(types, map_size)(units, orders, jitter)
 
 
 @lru_cache
 def _side_by_side(types: tuple[str, ...], map_size: float) -> Any:
-    """`fight_on`, which under `vmap` fights all battles together, their axis last."""
+    """`fight_on` with a batching rule: under `vmap`, all battles are simulated together with the batch axis last."""
     together = jax.custom_batching.custom_vmap(
         lambda units, orders, jitter: fight_on(make_table(types), units, orders, jitter, map_size)
     )
@@ -190,7 +192,7 @@ def _side_by_side(types: tuple[str, ...], map_size: float) -> Any:
 
 
 def fight_on(table: Table, units: Units, orders: Orders, jitter: Float[Array, "L N *b"], map_size: float) -> Units:
-    """One loop for each row of jitter."""
+    """Simulate one game loop per row of `jitter`, the random variation of the time between shots."""
     units = unpack(units)
     facts = gather_facts(table, units, orders)
 
@@ -201,7 +203,7 @@ def fight_on(table: Table, units: Units, orders: Orders, jitter: Float[Array, "L
 
 
 class Offsets(NamedTuple):
-    """Where units are to each other: from the first to the second."""
+    """Offsets from the first unit to the second, and their distances, for every two units."""
 
     dx: Float[Array, "N N *b"]
     dy: Float[Array, "N N *b"]
@@ -209,6 +211,7 @@ class Offsets(NamedTuple):
 
 
 def measure(units: Units) -> Offsets:
+    """The offsets between all units."""
     dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
     return Offsets(dx, dy, jnp.sqrt(dx**2 + dy**2))
 
@@ -216,7 +219,7 @@ def measure(units: Units) -> Offsets:
 def game_loop(
     table: Table, facts: Facts, units: Units, orders: Orders, jitter: Float[Array, "N *b"], map_size: float
 ) -> Units:
-    """One sixteenth of a second."""
+    """Simulate one game loop (1/16 s): choose targets, move, shoot, take damage, regenerate, heal, strike back."""
     pairs = measure(units)
     units = replace(units, target=choose_targets(table, facts, units, orders, pairs.distance))
     aims = is_one(units.target)
@@ -230,13 +233,13 @@ def game_loop(
 
 
 def is_one(target: Int[Array, "N *b"]) -> Bool[Array, "N N *b"]:
-    """Whether the second is the first one's target."""
+    """One-hot targets: whether the second unit is the target of the first."""
     count = len(target)
     return target[:, None] == expand(np.arange(count)[None], target.ndim + 1)
 
 
 def of_target(aims: Bool[Array, "N N *b"], values: Float[Array, "#N N *b"]) -> Float[Array, "N *b"]:
-    """A value of the target, or of the pair; 0 without a target."""
+    """The value of each unit's target (or of the unit and its target together); 0 without a target."""
     return jnp.sum(jnp.where(aims, values, 0), axis=1)
 
 
@@ -246,8 +249,8 @@ def of_target(aims: Bool[Array, "N N *b"], values: Float[Array, "#N N *b"]) -> F
 def choose_targets(
     table: Table, facts: Facts, units: Units, orders: Orders, distance: Float[Array, "N N *b"]
 ) -> Int[Array, "N *b"]:
-    """Targets that are gone are dropped; units that choose by themselves keep theirs while it is near, else take the
-    nearest. Healers take the most damaged."""
+    """Update targets. Dead targets are dropped; units that choose their own targets keep theirs while it is near, else
+    take the nearest one. Healers take the most damaged one."""
     there = is_one(units.target) & units.alive[None] & units.alive[:, None]
     kept_within = jnp.where(orders.idle[:, None], LEASH, facts.sees)
     near = jnp.any(there & (distance <= kept_within), axis=1)
@@ -258,7 +261,7 @@ def choose_targets(
         heals = (facts.heals > 0)[:, None]
         noticed &= ~heals | (missing > 0)[None]
         cost = jnp.where(heals, -missing[None], distance)
-        near &= ~heals[:, 0]  # who heals looks anew every time
+        near &= ~heals[:, 0]  # healers choose anew in every loop
     best = lowest(jnp.where(noticed, cost, jnp.inf))
     picked = jnp.where(near, units.target, best)
     has = jnp.any(there, axis=1)
@@ -266,9 +269,9 @@ def choose_targets(
 
 
 def lowest(costs: Float[Array, "N N *b"]) -> Int[Array, "N *b"]:
-    """The second one of the lowest cost for each first, `NOTHING` where all are infinite.
+    """`argmin` over the second axis; `NOTHING` where all costs are infinite.
 
-    Spelled out, since `argmin` does not go along the last axis.
+    Written as a loop, because `jnp.argmin` is not vectorised along the batch axis, which is last.
     """
     best, at = costs[:, 0], jnp.where(jnp.isfinite(costs[:, 0]), 0, NOTHING)
     for column in range(1, costs.shape[1]):
@@ -289,7 +292,7 @@ def move(
     reached: Bool[Array, "N *b"],
     map_size: float,
 ) -> Units:
-    """Walk after the target until it is in reach, or to the goal; then make room for each other."""
+    """Walk towards the target until it is within reach, or to the destination; push overlapping units apart."""
     hunting = units.target != NOTHING
     way_x = jnp.where(hunting, of_target(aims, pairs.dx), orders.goal_x - units.x)
     way_y = jnp.where(hunting, of_target(aims, pairs.dy), orders.goal_y - units.y)
@@ -308,13 +311,13 @@ def move(
 
 
 def room(facts: Facts, units: Units, pairs: Offsets) -> tuple[Float[Array, "N *b"], Float[Array, "N *b"]]:
-    """Push units apart that overlap, each by half."""
+    """Displacements that push overlapping units apart, each by half."""
     overlap = jnp.where(units.alive[:, None] & units.alive[None], jnp.maximum(facts.apart - pairs.distance, 0), 0)
     push = PUSH / 2 * overlap / jnp.maximum(pairs.distance, 1e-3)
     return -jnp.sum(push * pairs.dx, axis=1), -jnp.sum(push * pairs.dy, axis=1)
 
 
-# ---- what happens
+# ---- shooting, damage and healing
 
 
 def shoot(
@@ -325,17 +328,17 @@ def shoot(
     reached: Bool[Array, "N *b"],
     jitter: Float[Array, "N *b"],
 ) -> tuple[Units, Int[Array, "N *b"]]:
-    """Fire where weapons are ready; the answer is also whom each unit hits in this loop.
+    """Shoot where weapons are ready; also returns the unit that each unit hits in this loop.
 
-    A unit has one hit under way at the most: bolts land, and second hits come, before it can shoot again.
+    At most one hit per unit is pending: projectiles and second hits land before the unit can shoot again.
     """
     fires = units.alive & reached & (units.cooldown <= 0) & jnp.any(aims & (facts.damage > 0), axis=1)
     flight = jnp.maximum(of_target(aims, distance) / jnp.maximum(facts.bolt_step, 1e-6), 1)
     at_once = fires & (facts.bolt_step == 0)
-    # Bolts fly on when who shot them is dead; the dead do not hit a second time.
+    # Projectiles fly on after the death of the shooter; second hits do not happen.
     lands = (units.hit_in > 0) & (units.hit_in <= 1) & (units.alive | (facts.bolt_step > 0))
     hits = jnp.where(at_once, units.target, jnp.where(lands, units.hit_target, NOTHING))
-    # Time that is left over from the last shot counts for the next, so that periods hold on the average.
+    # Fractions of a loop left over from the last shot count for the next, so that the mean period is exact.
     waited = jnp.where(units.cooldown > 0, units.cooldown - 1, 0)
     under_way = jnp.where(fires, jnp.where(at_once, facts.second_hit, flight), jnp.maximum(units.hit_in - 1, 0))
     return replace(
@@ -347,7 +350,7 @@ def shoot(
 
 
 def take_hits(facts: Facts, units: Units, hits: Int[Array, "N *b"]) -> Units:
-    """Shields take damage first, armour comes off the rest; hits of one loop land one after the other."""
+    """Apply damage: to shields first, then to health, reduced by armour. Hits of one loop land one after another."""
     lands = is_one(hits)  # attacker x target
     shield, wounds = units.shield, jnp.zeros_like(units.health)
     for attacker in range(len(hits)):
@@ -365,14 +368,14 @@ def take_hits(facts: Facts, units: Units, hits: Int[Array, "N *b"]) -> Units:
 
 
 def regain(facts: Facts, units: Units) -> Units:
-    """Shields come back, and energy."""
+    """Regenerate shields and energy."""
     shield = jnp.where(units.since_damage > data.SHIELD_DELAY, units.shield + data.SHIELD_PER_LOOP, units.shield)
     energy = jnp.where(facts.heals > 0, jnp.minimum(units.energy + data.ENERGY_PER_LOOP, data.ENERGY_MAX), 0)
     return replace(units, shield=jnp.where(units.alive, jnp.minimum(shield, facts.max_shield), 0), energy=energy)
 
 
 def heal(facts: Facts, units: Units, aims: Bool[Array, "N N *b"], reached: Bool[Array, "N *b"]) -> Units:
-    """Healers give health for energy; a unit is healed by one at a time, the first of those who would."""
+    """Healers turn energy into health of their targets; a unit is healed by only one of them, the first."""
     missing = of_target(aims & units.alive[None], (facts.max_health - units.health)[None])
     wants = units.alive & reached & (facts.heals > 0) & (missing > 0) & (units.energy > 0)
     would = jnp.minimum(jnp.minimum(facts.heals, missing), units.energy / data.ENERGY_PER_HEALTH)
@@ -392,7 +395,7 @@ def heal(facts: Facts, units: Units, aims: Bool[Array, "N N *b"], reached: Bool[
 def answer(
     facts: Facts, units: Units, orders: Orders, hits: Int[Array, "N *b"], distance: Float[Array, "N N *b"]
 ) -> Units:
-    """Idle units that are hit turn on who did it, and those near by come to help."""
+    """Idle units that are hit target their attacker, and so do idle units of their side near by."""
     waits = orders.picks & orders.idle & units.alive
     hit_by = is_one(hits)  # attacker x target
     count = len(hits)

@@ -1,4 +1,4 @@
-"""The base defence itself: where armies come from, when they attack, who wins."""
+"""The state of the base defence and how one step changes it: when armies attack, orders, rewards, who wins."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -14,48 +14,53 @@ from alma.tasks.starcraft.combat import NOTHING, Orders, Units, fight
 from alma.tasks.starcraft.rules import LOOPS_PER_STEP, Rules
 
 STOP, MOVES = 0, np.array([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0]], np.float32)
-"""Actions: stop; moves to the north, south, east and west; then a target each."""
+"""The first actions: stop, then moves to the north, south, east and west."""
 
 FIRST_TARGET = 1 + len(MOVES)
+"""The first of the actions that choose a target."""
 
 SETTLED = 2.0
-"""Within this distance of where it started, a unit that retreats has arrived."""
+"""A retreating unit has arrived within this distance of its army's starting point."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """A battle. Units are ours, A slots, then theirs, K slots; M armies."""
+    """The state of a battle: A slots of our units, then K slots of enemies, in M armies."""
 
     units: Units
     army: Int[Array, "K"]
-    """The army of every enemy; -1 where a slot is empty."""
+    """The army of every enemy; -1 for empty slots."""
     start: Float[Array, "M 2"]
-    """Where each army comes from."""
+    """The starting point of each army."""
     attacking: Bool[Array, "M"]
+    """Whether each army attacks; otherwise it retreats to its starting point."""
     timer: Int[Array, "M"]
-    """Steps until an army changes its mind."""
+    """Steps until each army switches between attack and retreat."""
     since_switch: Int[Array, "M"]
+    """Steps since each army last switched."""
     settled: Bool[Array, "K"]
-    """Enemies that are back where they started, and idle."""
+    """Enemies that have retreated to their starting point and are idle."""
     moved: Float[Array, "A+K 2"]
-    """Way of every unit in the last step."""
+    """Displacement of every unit in the last step."""
     order: Int[Array, "A"]
-    """In which heuristics look at agents."""
+    """The order in which heuristics assign agents."""
     time: Int[Array, ""]
+    """Steps so far."""
 
     @property
     def agents(self) -> int:
+        """A: the number of agent slots."""
         return len(self.order)
 
     @property
     def of_army(self) -> Bool[Array, "*b M K"]:
-        """Which enemies make up each army, dead or alive."""
+        """Which enemies belong to each army, dead or alive."""
         return jnp.equal(self.army[..., None, :], np.arange(self.start.shape[-2])[:, None])
 
     @property
     def exists(self) -> Bool[Array, "*b M"]:
-        """Armies that there are, or were."""
+        """Armies of this battle, beaten or not."""
         return jnp.any(self.of_army, axis=-1)
 
 
@@ -63,30 +68,30 @@ class State:
 
 
 class Result(NamedTuple):
-    """How a battle stands."""
+    """Which armies are beaten, and whether the battle is won or lost."""
 
     beaten: Bool[Array, "M"]
-    """Armies of which none can fight any more."""
+    """Armies without a living unit that can fight."""
     breached: Bool[Array, "M"]
-    """Armies with a fighting unit in the base."""
+    """Armies with a unit that can fight inside the base."""
     active: Bool[Array, "M"]
-    """Armies that are neither."""
+    """Armies that are neither beaten nor inside the base."""
     won: Bool[Array, ""]
     lost: Bool[Array, ""]
 
 
 def fighters(rules: Rules, state: State) -> Bool[Array, "N"]:
-    """Units that are alive and can fight."""
+    """Units that are alive and have a weapon."""
     return state.units.alive & jnp.asarray(rules.table.fights)[jnp.maximum(state.units.kind, 0)]
 
 
 def ways_to_base(rules: Rules, state: State) -> Float[Array, "K"]:
-    """How far enemies are from the middle of the base."""
+    """Distances of enemies to the centre of the base."""
     return jnp.linalg.norm(state.units.position[state.agents :] - rules.map_size / 2, axis=-1)
 
 
 def judge(rules: Rules, state: State) -> Result:
-    """An army is beaten when none of it can fight; the base falls when one that can stands in it."""
+    """Judge a state. An army without a unit that can fight is beaten; one such enemy inside the base wins."""
     agents, fights = state.agents, fighters(rules, state)
     inside = fights[agents:] & (ways_to_base(rules, state) <= rules.base_radius)
     breached = jnp.any(state.of_army & inside, axis=1)
@@ -97,7 +102,7 @@ def judge(rules: Rules, state: State) -> Result:
 
 
 def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:
-    """Half a second: orders are given, then units fight."""
+    """One step of half a second: orders are given, then units move and fight."""
     dwell_key, fight_key = jax.random.split(key)
     began = judge(rules, state)
     state = change_minds(rules, dwell_key, state, began)
@@ -119,7 +124,7 @@ def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tup
 
 
 def reckon(rules: Rules, before: State, after: State, began: Result, ended: Result) -> Outcome:
-    """What a step was worth: health and shields that the enemy lost, and more for kills and victories."""
+    """The outcome of a step. Rewards: health and shields that enemies lost, kills, beaten armies and victory."""
     agents, old, new = before.agents, before.units, after.units
     died = old.alive & ~new.alive
     lost = old.health + old.shield - new.health - new.shield
@@ -144,7 +149,7 @@ def reckon(rules: Rules, before: State, after: State, began: Result, ended: Resu
 
 
 def change_minds(rules: Rules, key: PRNGKeyArray, state: State, stands: Result) -> State:
-    """Armies whose time is up go from retreat to attack, or back; those without fighters stay at home."""
+    """Armies whose timer has run out switch between retreat and attack; beaten ones do not attack."""
     due = (state.timer <= 0) & state.exists
     low, high = rules.dwell_range
     drawn = jax.random.randint(key, due.shape, low, high + 1)
@@ -161,7 +166,7 @@ def change_minds(rules: Rules, key: PRNGKeyArray, state: State, stands: Result) 
 
 
 def give_orders(rules: Rules, state: State, actions: Actions) -> tuple[Orders, Int[Array, "N"]]:
-    """Ours do as their actions say, theirs as their army does."""
+    """Orders and targets of all units: ours from the actions of agents, the enemies' from the state of their army."""
     agents, units = state.agents, state.units
     ours = np.arange(len(units.kind)) < agents
     is_move = (actions > STOP) & (actions < FIRST_TARGET)
@@ -185,13 +190,13 @@ def give_orders(rules: Rules, state: State, actions: Actions) -> tuple[Orders, I
         idle=jnp.concatenate([jnp.zeros(agents, bool), ~attacks & state.settled]),
         ours=jnp.asarray(ours),
     )
-    # Who retreats forgets about its target.
+    # Retreating units drop their target.
     kept = jnp.where(orders.picks[agents:], units.target[agents:], NOTHING)
     return orders, jnp.concatenate([target, kept]).astype(jnp.int8)
 
 
 def settle(state: State, units: Units) -> Bool[Array, "K"]:
-    """Enemies that retreated and have arrived."""
+    """Enemies that have retreated and arrived at their starting point."""
     army = jnp.maximum(state.army, 0)
     way = units.position[state.agents :] - state.start[army]
     arrived = jnp.linalg.norm(way, axis=-1) <= SETTLED
@@ -199,7 +204,7 @@ def settle(state: State, units: Units) -> Bool[Array, "K"]:
 
 
 def reinforce(rules: Rules, state: State, newly_beaten: Bool[Array, "M"]) -> Units:
-    """At a disadvantage, beating an army heals those of us whose nearest army it was."""
+    """At a disadvantage, a newly beaten army heals our units that are nearest to its starting point."""
     agents, units = state.agents, state.units
     present = units.kind >= 0
     ours, theirs = jnp.sum(present[:agents]), jnp.sum(present[agents:])

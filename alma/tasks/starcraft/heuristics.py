@@ -1,4 +1,4 @@
-"""Allocations by rule, and a scripted policy."""
+"""Heuristic allocations and a scripted policy."""
 
 import jax
 import jax.numpy as jnp
@@ -12,18 +12,18 @@ from alma.tasks.starcraft.view import view
 
 
 def matching(rules: Rules, state: State, count_dead: bool = False) -> Allocation:
-    """Agents, one after the other, go where an enemy of their own type is still unclaimed; else where nobody is yet;
-    else where enemies outnumber us most."""
+    """Agents, one after another, go to an army with an enemy of their own type that no agent is matched with yet; else
+    to one without agents; else to the one that outnumbers us most. `count_dead` counts dead enemies too."""
     return _allocate(rules, state, jnp.zeros_like(state.attacking), count_dead)
 
 
 def dynamic(rules: Rules, state: State, count_dead: bool = False) -> Allocation:
-    """The same, armies that attack first."""
+    """`matching`, but attacking armies come first."""
     return _allocate(rules, state, state.attacking, count_dead)
 
 
 def most_urgent(rules: Rules, state: State) -> Allocation:
-    """All together against one army: of those that attack, or else of all, the one that is nearest to the base."""
+    """All agents go to the same army: the attacking one nearest to the base or, if none attacks, the nearest one."""
     agents, stands = state.agents, judge(rules, state)
     dangerous = state.of_army & fighters(rules, state)[agents:]
     nearest = jnp.min(jnp.where(dangerous, ways_to_base(rules, state), jnp.inf), axis=1)
@@ -44,7 +44,7 @@ def _allocate(rules: Rules, state: State, urgent: Bool[Array, "M"], count_dead: 
     def send(carry: tuple[Int[Array, "M T"], Int[Array, "M"]], agent: Int[Array, ""]) -> tuple:
         unclaimed, assigned = carry
         kind = jnp.maximum(units.kind[agent], 0)
-        # The first that tells armies apart decides.
+        # Criteria in order of falling weight, so that the first one that differs between armies decides.
         score = 1e6 * urgent + 1e4 * (unclaimed[:, kind] > 0) + 1e2 * (assigned == 0) + enemies - assigned
         army = jnp.argmax(jnp.where(active, score, -jnp.inf))
         goes = units.alive[agent] & jnp.any(active)
@@ -58,7 +58,7 @@ def _allocate(rules: Rules, state: State, urgent: Bool[Array, "M"], count_dead: 
 
 
 def scripted_actions(rules: Rules, key: PRNGKeyArray, state: State, allocation: Allocation) -> Actions:
-    """Go for the army one was given, and shoot the weakest of it in range; heal the most damaged in range."""
+    """Attack the army one is allocated to: shoot its weakest unit in range; healers heal the most damaged team mate."""
     seen, agents = view(rules, state), state.agents
     units = state.units
     army = jnp.asarray(allocation)
@@ -68,7 +68,7 @@ def scripted_actions(rules: Rules, key: PRNGKeyArray, state: State, allocation: 
     kind = jnp.maximum(units.kind, 0)
     heals = jnp.asarray(table.heals)[kind[:agents]] > 0
 
-    # Of targets in range, the weakest; of friends, the one that lacks most.
+    # Of enemies in range, the weakest; of team mates, the one with most missing health.
     left = units.health + units.shield
     lacks = jnp.asarray(table.health)[kind] - units.health
     target = jnp.maximum(seen.target[:, FIRST_TARGET:], 0)
@@ -77,7 +77,7 @@ def scripted_actions(rules: Rules, key: PRNGKeyArray, state: State, allocation: 
     allowed = seen.available[:, FIRST_TARGET:] & of_group & damaged
     weakest = jnp.argmin(jnp.where(allowed, jnp.where(heals[:, None], -lacks[target], left[target]), jnp.inf), axis=1)
 
-    # Nobody in range: walk towards the nearest of the army, healers towards the nearest friend.
+    # With nothing in range, walk towards the nearest enemy of the army, healers towards the nearest team mate.
     follows = mine & (heals[:, None] == (np.arange(len(kind)) < agents)[None, :])
     follows &= ~np.eye(agents, len(kind), dtype=bool)
     offset = units.position[None, :, :] - units.position[:agents, None, :]

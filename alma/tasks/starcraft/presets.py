@@ -1,4 +1,4 @@
-"""Training options that battles have otherwise than other tasks, for each preset."""
+"""The StarCraft task's overrides of training options, for each preset."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ PAPER: Mapping[str, Any] = {
     "exploration.proposal.over": 2_000_000,
     "exploration.subtask.over": 500_000,
 }
-"""The paper's: imagined groups (REFIL), allocations more often, and shorter schedules."""
+"""The paper's options for StarCraft: REFIL, more frequent allocations and shorter schedules."""
 
 _OURS: Mapping[str, Any] = {
     "actors.imagination": 0.5,
     "allocator.period": 3,
-    # Fewer updates of the actors, and an allocator that looks further ahead: battles are won by many decisions.
+    # Fewer updates of the actors, and a longer horizon of the allocator: a battle is won by many decisions.
     "allocator.gamma": 0.99,
     "allocator.updates": 4,
     "allocator.n_step": 3,
@@ -25,8 +25,8 @@ _OURS: Mapping[str, Any] = {
 
 FAITHFUL: Mapping[str, Any] = {**_OURS, "steps": 2_000_000}
 
-# What one action is worth more than another is less here than in a city: a shot, not a building. So targets have values
-# of their own, and rewards are larger.
+# Values of actions differ less here than in SaveTheCity: by a shot, not a building. So rewards are scaled up, and
+# targets contribute to the values of actions (`aim`).
 _AIM: Mapping[str, Any] = {"actors.reward_scale": 4.0, "allocator.reward_scale": 4.0}
 
 FAST: Mapping[str, Any] = {

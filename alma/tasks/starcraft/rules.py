@@ -1,4 +1,4 @@
-"""Every constant of the base defence, in one frozen dataclass."""
+"""The rules of the base defence: all constants, in one frozen dataclass."""
 
 import itertools
 import math
@@ -14,6 +14,7 @@ POOLS = {"sz": ("stalker", "zealot"), "mmm": ("marine", "marauder", "medivac")}
 """Unit pools of the paper."""
 
 LOOPS_PER_STEP = 8
+"""Game loops per environment step."""
 
 MAX_REWARD = {
     ("sz", "symmetric"): 1550.0,
@@ -21,12 +22,12 @@ MAX_REWARD = {
     ("mmm", "symmetric"): 930.0,
     ("mmm", "disadvantage"): 985.0,
 }
-"""What the paper's experiments scaled rewards by."""
+"""Maximum returns that the paper's experiments scaled rewards by."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a game of base defence. Lengths are in cells, times in agent steps of half a second."""
+    """The rules of a game of base defence. Lengths are in cells, times in environment steps of half a second."""
 
     units: str = "sz"
     """Unit pool: `sz` (Stalkers and Zealots), `mmm` (Marines, Marauders and Medivacs), or types joined by `+`, as in
@@ -78,7 +79,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         for name in ("spread", "fighters", "medivacs", "dwell"):
-            if isinstance(value := getattr(self, name), list):  # as JSON and the command line give them
+            if isinstance(value := getattr(self, name), list):  # JSON and the command line turn tuples into lists
                 object.__setattr__(self, name, tuple(value))
         self._check_pool()
         self._check_numbers()
@@ -108,7 +109,7 @@ class Rules:
 
     @property
     def more(self) -> int:
-        """Units the enemy has more."""
+        """How many more units the enemy has."""
         return int(self.balance == "disadvantage")
 
     @property
@@ -125,7 +126,7 @@ class Rules:
 
     @cached_property
     def teams(self) -> np.ndarray:
-        """Every team there can be, as the number of units of each type."""
+        """All possible teams, as the number of units of each type."""
         low, high = self.fighter_range
         fighters = [kind for kind in self.types if UNITS[kind].fights]
         counts = []
@@ -138,14 +139,14 @@ class Rules:
 
     @cached_property
     def enemy_teams(self) -> np.ndarray:
-        """What each team is up against: the same, or one more fighter, which one decided once and for all."""
+        """The enemies of each team: the same units, plus one fighter at a disadvantage, fixed by `team_seed`."""
         fighters = [i for i, kind in enumerate(self.types) if UNITS[kind].fights]
         extra = np.random.default_rng(self.team_seed).choice(fighters, len(self.teams))
         return self.teams + self.more * np.eye(len(self.types), dtype=np.int32)[extra]
 
     @property
     def reward_scale(self) -> float:
-        """Brings the best episode to about 20."""
+        """Scales rewards so that the best return is about 20."""
         known = MAX_REWARD.get((self.units, self.balance))
         if known is not None and self.fighters is None:
             return 20 / known
@@ -181,7 +182,7 @@ class Rules:
             )
         low, high = self.spread_range
         if not 0 <= low <= high <= 1:
-            raise ValueError(f"spread must lie between 0 and 1, or be a pair of such, not {self.spread!r}")
+            raise ValueError(f"spread must lie between 0 and 1, or be a pair (low, high) of these, not {self.spread!r}")
         one = self.one_spread
         if one is not None and not (isinstance(one, int | float) and 0 <= one <= 1):
             raise ValueError(f"one_spread must lie between 0 and 1, not {one!r}")
@@ -198,5 +199,5 @@ class Rules:
 
 
 def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
-    """The fewest and the most, where a number stands for both."""
+    """A range (fewest, most) from a range or a single number."""
     return value if isinstance(value, tuple) else (value, value)

@@ -1,4 +1,4 @@
-"""Drawing a battle: teams, armies, and where everything is."""
+"""Random initial states of battles: teams, armies and positions."""
 
 from dataclasses import replace
 
@@ -13,13 +13,11 @@ from alma.tasks.starcraft.rules import Rules
 from alma.tasks.starcraft.units import ENERGY_START
 
 SPREAD_LOOPS = 40
-"""Loops in which units make room for each other before the game begins."""
-
-# ---- beginning
+"""Loops in which overlapping units push each other apart before the game begins."""
 
 
 def draw_battle(rules: Rules, key: PRNGKeyArray) -> State:
-    """Draw teams, armies and where everything is."""
+    """Draw the initial state of a battle."""
     keys = jax.random.split(key, 8)
     team = jax.random.randint(keys[0], (), 0, len(rules.teams))
     ours = _fill_slots(keys[1], jnp.asarray(rules.teams)[team], rules.max_agents)
@@ -45,14 +43,17 @@ def draw_battle(rules: Rules, key: PRNGKeyArray) -> State:
 
 
 def _fill_slots(key: PRNGKeyArray, counts: Int[Array, "T"], slots: int) -> Int[Array, "slots"]:
-    """So many units of each type, in random slots; -1 elsewhere."""
+    """Types of the units in each slot: `counts` of each type in random order, -1 in empty slots."""
     ends = jnp.cumsum(counts)
     kind = jnp.searchsorted(ends, jnp.arange(slots), side="right")
     return jax.random.permutation(key, jnp.where(jnp.arange(slots) < ends[-1], kind, -1)).astype(jnp.int8)
 
 
 def _split(rules: Rules, key: PRNGKeyArray, present: Bool[Array, "K"]) -> tuple[Int[Array, "K"], Bool[Array, "M"]]:
-    """Divide enemies among armies: how many armies, then how many units in one after the other."""
+    """Divide the enemies among armies: draw the number of armies, then their sizes one by one.
+
+    Returns the army of each enemy, -1 for empty slots, and which armies exist.
+    """
     number_key, size_key, shuffle_key = jax.random.split(key, 3)
     total, most = jnp.sum(present), rules.max_army_size
     fewest_armies = jnp.maximum(2, -(-total // most))
@@ -64,7 +65,7 @@ def _split(rules: Rules, key: PRNGKeyArray, present: Bool[Array, "K"]) -> tuple[
         size = jnp.where(i < armies, size, 0)
         left -= size
         ends.append(total - left)
-    # Slots hold units in random order, but shuffled once more they are independent of types whatever the slots are.
+    # Shuffled once more, so that armies are independent of types even if slots should not be in random order.
     rank = jnp.argsort(jnp.argsort(jnp.where(present, jax.random.uniform(shuffle_key, present.shape), 2)))
     army = jnp.searchsorted(jnp.stack(ends), rank, side="right")
     return jnp.where(present, army, -1), jnp.arange(rules.max_armies) < armies
@@ -75,7 +76,7 @@ def _between(key: PRNGKeyArray, low: Int[Array, ""], high: Int[Array, ""]) -> In
 
 
 def _starts(rules: Rules, key: PRNGKeyArray, armies: Int[Array, ""]) -> Float[Array, "M 2"]:
-    """Armies come from all round, or from nearer to each other."""
+    """The starting points of armies: evenly spaced around the base, nearer to each other if the spread is below 1."""
     turn_key, spread_key = jax.random.split(key)
     spread = jax.random.uniform(
         spread_key, (rules.max_armies,), minval=rules.spread_range[0], maxval=rules.spread_range[1]
@@ -90,7 +91,8 @@ def _starts(rules: Rules, key: PRNGKeyArray, armies: Int[Array, ""]) -> Float[Ar
 def _positions(
     rules: Rules, key: PRNGKeyArray, kind: Int[Array, "N"], army: Int[Array, "K"], start: Float[Array, "M 2"]
 ) -> Float[Array, "N 2"]:
-    """Ours around the base, each type a little to one side; theirs around their starts; nobody in another's way."""
+    """Starting positions: our units around the base, with an offset per type; enemies around their army's starting
+    point; without overlaps."""
     type_key, scatter_key = jax.random.split(key)
     side = jax.random.uniform(type_key, (len(rules.types), 2), minval=-1, maxval=1)
     ours = rules.map_size / 2 + side[kind[: rules.max_agents]]

@@ -1,4 +1,4 @@
-"""What a battle looks like: units by type and side, their health and shields, shots, and what armies are up to."""
+"""What a battle looks like: units by type and side, their health and shields, shots, and whether armies attack."""
 
 from functools import partial
 
@@ -11,15 +11,15 @@ from alma.tasks.starcraft.rules import LOOPS_PER_STEP, Rules
 from alma.tasks.starcraft.units import ENERGY_MAX
 
 LETTERS = {"marauder": "R", "medivac": "+"}
-"""What stands for a type, where its first letter would not do."""
+"""Letters of types for which the first letter of the name would be ambiguous or unclear."""
 SMALLEST = 0.5
-"""Units are shown at least this large, in cells."""
+"""Minimum radius at which units are drawn, in cells."""
 
 _judge = jax.jit(judge, static_argnums=0)
 
 
 def scene(rules: Rules, state: State) -> Scene:
-    """Describe one state."""
+    """The scene of one state."""
     stands, armies = jax.device_get(_judge(rules, state)), range(rules.max_armies)
     units = range(rules.max_agents + rules.max_enemies)
     lines = map(partial(_line, rules, state), units)
@@ -53,7 +53,7 @@ def _unit(rules: Rules, state: State, unit: int) -> Thing | None:
 
 
 def _line(rules: Rules, state: State, unit: int) -> Line | None:
-    """Whom a unit has shot at in the last step, or means to heal."""
+    """A line to the unit that this one shot at in the last step, or that it is healing."""
     units, table, kind = state.units, rules.table, int(state.units.kind[unit])
     if units.health[unit] <= 0:
         return None

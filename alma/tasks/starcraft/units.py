@@ -1,4 +1,4 @@
-"""What units are made of: the data of the game's base set, in "normal" time (16 game loops a second)."""
+"""The properties of unit types: the game's own data, at "normal" speed (16 game loops per second)."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,12 +11,12 @@ LOOPS_PER_SECOND = 16
 
 @dataclass(frozen=True)
 class Unit:
-    """One type of unit. Times are in seconds, lengths in cells."""
+    """A type of unit. Times are in seconds, lengths in cells."""
 
     health: float
     radius: float
     separation: float
-    """How close another unit's centre may come, added to the other's own."""
+    """Two colliding units keep their centres at least the sum of their separations apart."""
     speed: float
     shield: float = 0
     armour: float = 0
@@ -25,25 +25,27 @@ class Unit:
     biological: bool = False
     flying: bool = False
     acceleration: float = 0
-    """Speed gained in a second; 0: at full speed at once."""
+    """Increase of speed per second; 0: reaches full speed at once."""
     damage: float = 0
-    """Of one hit; 0: has no weapon."""
+    """Damage of one hit; 0: has no weapon."""
     versus_light: float = 0
-    """More damage to light units."""
+    """Additional damage to light units."""
     versus_armored: float = 0
+    """Additional damage to armoured units."""
     period: float = 1
-    """Between shots."""
+    """Time between shots."""
     second_hit: float = 0
-    """A shot hits a second time so many loops later; 0: it does not."""
+    """Game loops after which a shot hits a second time; 0: it hits only once."""
     range: float = 0
     hits_air: bool = False
     bolt_speed: float = 0
-    """Of what it shoots; 0: it hits at once."""
+    """Speed of the projectile; 0: shots hit at once."""
     heals: float = 0
-    """Health given in a second; 0: it does not heal."""
+    """Health given per second; 0: does not heal."""
 
     @property
     def fights(self) -> bool:
+        """Whether it has a weapon."""
         return self.damage > 0
 
 
@@ -81,20 +83,20 @@ UNITS = {
         damage=12, period=0.83, range=5, hits_air=True,
     ),
 }  # fmt: skip
-"""Every type there is. Colossi hit one target, with their second beam a loop after the first."""
+"""All unit types. Colossi hit a single target; their second beam hits a loop after the first."""
 
 SHIELD_PER_LOOP = 2 / LOOPS_PER_SECOND
 SHIELD_DELAY = 10 * LOOPS_PER_SECOND
-"""Loops without damage before shields come back."""
+"""Loops without damage before shields regenerate."""
 ENERGY_START, ENERGY_MAX, ENERGY_PER_LOOP, ENERGY_PER_HEALTH = 50.0, 200.0, 0.5625 / LOOPS_PER_SECOND, 0.33
 JITTER = (-1.0, 2.0)
-"""Loops by which the time to the next shot varies."""
+"""Range of the random variation of the time between shots, in loops."""
 LEAST_DAMAGE = 0.5
-"""Armour never takes more off a hit than leaves this."""
+"""Minimum damage of a hit after armour."""
 
 
 class Table(NamedTuple):
-    """The types of a game as arrays: a row for each type, in the order they were named."""
+    """The properties of the unit types in play as arrays, one row per type. Times are in game loops."""
 
     health: np.ndarray
     shield: np.ndarray
@@ -102,31 +104,31 @@ class Table(NamedTuple):
     radius: np.ndarray
     separation: np.ndarray
     step: np.ndarray
-    """Cells in a loop at full speed."""
+    """Full speed, in cells per loop."""
     acceleration: np.ndarray
-    """Cells a loop gained in a loop; as much as `step` where full speed is reached at once."""
+    """Increase of speed per loop; equal to `step` for types that reach full speed at once."""
     period: np.ndarray
     """Loops between shots."""
     second_hit: np.ndarray
-    """Loops to the second hit; 0: there is none."""
+    """Loops from the first to the second hit; 0: there is none."""
     range: np.ndarray
     bolt_step: np.ndarray
-    """Cells a bolt flies in a loop; 0: hits at once."""
+    """Speed of projectiles, in cells per loop; 0: shots hit at once."""
     heals: np.ndarray
-    """Health given in a loop."""
+    """Health given per loop."""
     fights: np.ndarray
     flying: np.ndarray
     damage: np.ndarray
-    """Of a hit, by attacker and target type, before armour; 0 where it cannot hit."""
+    """Damage of a hit before armour, by attacker and target type; 0 if the attacker cannot hit the target."""
     healable: np.ndarray
     """Whether the first type heals the second."""
     reach: np.ndarray
-    """Distance of centres within which the first type hits, or heals, the second."""
+    """Distance between centres within which the first type can hit or heal the second."""
 
 
 @lru_cache
 def make_table(names: tuple[str, ...]) -> Table:
-    """The data of some types."""
+    """The table of the named unit types."""
     units = [UNITS[name] for name in names]
 
     def column(value: str, scale: float = 1) -> np.ndarray:
@@ -158,7 +160,7 @@ def make_table(names: tuple[str, ...]) -> Table:
 
 
 def damage_of(attacker: Unit, target: Unit) -> float:
-    """What one hit takes from shields; armour comes off what gets through to health."""
+    """Damage of one hit before armour, which only reduces damage to health, not to shields."""
     if not attacker.fights or (target.flying and not attacker.hits_air):
         return 0.0
     return attacker.damage + attacker.versus_light * target.light + attacker.versus_armored * target.armored

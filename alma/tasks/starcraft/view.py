@@ -1,4 +1,4 @@
-"""What agents see of a battle: units near enough, as features and as relations between agents and units."""
+"""The view of a battle: features of units, and relations between agents and units."""
 
 from typing import NamedTuple
 
@@ -32,8 +32,9 @@ RELATIONS = (
 )
 
 NEAR = 8.0
-"""Offsets are given in units of this."""
+"""Unit of length of relations, in cells."""
 MANY_HITS = 20.0
+"""Upper bound of the numbers of hits in relations."""
 
 
 def action_names(rules: Rules) -> tuple[str, ...]:
@@ -64,7 +65,7 @@ def feature_names(rules: Rules) -> tuple[str, ...]:
 
 
 def view(rules: Rules, state: State) -> View:
-    """Everything within sight; the dead are gone."""
+    """The view of a state. Dead units are absent; agents see units within `rules.sight`."""
     agents, alive = rules.max_agents, state.units.alive
     offset = state.units.position[None, :, :] - state.units.position[:agents, None, :]
     distance = jnp.linalg.norm(offset, axis=-1)
@@ -89,20 +90,24 @@ def view(rules: Rules, state: State) -> View:
 
 
 class PairFacts(NamedTuple):
-    """What units are to agents, wherever they are. An agent can only hurt foes and heal friends."""
+    """Relations between agents and units that do not depend on positions."""
 
     hurts: Bool[Array, "A E"]
+    """Whether the agent can damage the unit, an enemy."""
     heals: Bool[Array, "A E"]
+    """Whether the agent can heal the unit, a team mate."""
     reach: Float[Array, "A E"]
-    """Distance at which the agent can."""
+    """Distance within which the agent can hit or heal the unit."""
     its_reach: Float[Array, "A E"]
-    """Distance at which the other can hurt or heal the agent; negative where it never can."""
+    """Distance within which the unit can hit or heal the agent; negative if it never can."""
     hits_to_kill: Float[Array, "A E"]
+    """Hits by the agent that kill the unit."""
     hits_to_die: Float[Array, "A E"]
+    """Hits by the unit that kill the agent."""
 
 
 def pair_facts(rules: Rules, state: State) -> PairFacts:
-    """Look up what depends on types, and on health for the number of hits."""
+    """Compute `PairFacts` from types, health and shields."""
     agents, table, units = rules.max_agents, rules.table, state.units
     kind = jnp.maximum(units.kind, 0)
     foe = np.arange(len(kind)) >= agents
@@ -126,7 +131,7 @@ def pair_facts(rules: Rules, state: State) -> PairFacts:
 
 
 def _available(rules: Rules, state: State, aims: Bool[Array, "A E"]) -> Bool[Array, "A U"]:
-    """Stop, moves that lead onto the map, and targets within range: foes of who fights, friends of who heals."""
+    """Available actions: stop, moves that stay on the map, targets in range (enemies; for healers, team mates)."""
     agents, targets = rules.max_agents, max(rules.max_agents, rules.max_enemies)
     alive = state.units.alive[:agents, None]
     ahead = state.units.position[:agents, None, :] + MOVES[None]
@@ -196,7 +201,7 @@ def _relations(
 
 
 def _base_relations(rules: Rules, state: State) -> Float[Array, "A E R"]:
-    """Where the base is: it is no entity, and battles are lost there."""
+    """Relations to the base, which is not an entity itself."""
     offset = rules.map_size / 2 - state.units.position
     its_way = jnp.linalg.norm(offset, axis=-1)[None, :] - rules.base_radius
     my_way = its_way.T[: rules.max_agents]
