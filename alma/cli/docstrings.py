@@ -21,11 +21,17 @@ def field_docs(kind: type) -> dict[str, str]:
     return docs
 
 
+def class_doc(kind: type) -> str:
+    """The docstring of a dataclass on one line; empty for the signature that Python puts where there is none."""
+    doc = " ".join((kind.__doc__ or "").split())
+    return "" if doc.startswith(f"{kind.__name__}(") else doc
+
+
 @functools.cache
 def _definitions(module: str) -> dict[str, ast.ClassDef]:
     """The source of each class of a module."""
     try:
         body = ast.parse(inspect.getsource(sys.modules[module])).body
-    except (OSError, TypeError):
+    except (KeyError, OSError, TypeError):
         return {}
     return {definition.name: definition for definition in body if isinstance(definition, ast.ClassDef)}

@@ -8,7 +8,7 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
-from alma.cli.docstrings import field_docs
+from alma.cli.docstrings import class_doc, field_docs
 from alma.cli.showing import console
 from alma.task.registry import option_type, task_names
 from alma.training.methods import METHODS
@@ -35,7 +35,7 @@ class Tasks:
     def run(self) -> None:
         for name in task_names() if self.task is None else [self.task]:
             options = option_type(name)
-            console.print(Text.assemble((name, "bold"), ": ", " ".join(str(options.__doc__).split())))
+            console.print(Text.assemble((name, "bold"), ": ", class_doc(options)))
             console.print(option_table(options), "")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pytest
 import tyro
 
-from alma.cli.docstrings import field_docs
+from alma.cli.docstrings import class_doc, field_docs
 from alma.cli.parsing import FLAT, build, flags, mirror, parse, read
 
 
@@ -142,3 +142,9 @@ def test_docstrings_of_fields_are_found():
         "other": "What the other one is called.",
     }
     assert field_docs(dataclasses.make_dataclass("Sourceless", ["a"])) == {}
+    assert field_docs(dataclasses.make_dataclass("Nowhere", ["a"], namespace={"__module__": "of_no_file"})) == {}
+
+
+def test_docstrings_of_classes_are_those_that_somebody_wrote():
+    assert class_doc(Wheels) == "What it rolls on."
+    assert class_doc(Paint) == ""
