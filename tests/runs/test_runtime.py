@@ -10,7 +10,7 @@ import pytest
 from alma.runs.runtime import cache_folder, cores
 
 CORES = f"{cores()}-cores"
-REPORT = "import jax, alma; print(jax.config.values['jax_compilation_cache_dir'])"
+REPORT = "import jax, alma; alma.configure(); print(jax.config.values['jax_compilation_cache_dir'])"
 
 
 def cache_dir_of_new_process(**variables):

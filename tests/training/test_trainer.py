@@ -79,11 +79,11 @@ def test_tasks_too_large_for_replay_are_refused():
 
 def test_allocations_change_at_decision_points_only(played):
     _, (before, after, _) = played
-    due = (after.since_decision == 1) | ~after.deciding
-    changed = (before.allocation != after.allocation).any(axis=-1)
+    due = (after.in_force.since_decision == 1) | ~after.deciding
+    changed = (before.in_force.allocation != after.in_force.allocation).any(axis=-1)
     assert changed.any()
     assert not (changed & ~due).any()
-    assert (after.since_decision <= 4).all()
+    assert (after.in_force.since_decision <= 4).all()
 
 
 def test_decisions_follow_each_other(played):
