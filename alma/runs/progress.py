@@ -86,7 +86,7 @@ class LiveDisplay:
     def show(self, progress: Progress) -> None:
         note = f"{progress.steps_per_second:,.0f}/s  {duration(time_left(progress))} left"
         self.bar.update(self.task, completed=min(progress.step, progress.total), total=progress.total, note=note)
-        self.live.update(Group(self.bar, self._success(progress), self._figures(progress)))
+        self.live.update(Group(self.bar, self._success(progress), self._metrics(progress)))
 
     @staticmethod
     def _success(progress: Progress) -> Text:
@@ -96,7 +96,7 @@ class LiveDisplay:
         return Text(f"solved  {rates[-1]:6.1%}  {spark_line(rates)}", style="bold green")
 
     @staticmethod
-    def _figures(progress: Progress) -> Table:
+    def _metrics(progress: Progress) -> Table:
         table = Table.grid(padding=(0, 3))
         cells = [f"{name.replace('_', ' ')} {value:.3g}" for name, value in progress.metrics.items()]
         for first in range(0, len(cells), 4):
