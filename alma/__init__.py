@@ -18,7 +18,7 @@ from alma.runs.runtime import configure
 from alma.task.check import TaskError, check_task
 from alma.task.outcome import Outcome
 from alma.task.registry import make, register, task_names
-from alma.task.scene import Line, Place, Scene, Thing
+from alma.task.scene import Line, Marker, Place, Scene
 from alma.task.spec import TaskSpec
 from alma.task.task import Task
 from alma.task.view import NOBODY, View, available_under
@@ -35,6 +35,7 @@ __all__ = [
     "Labelled",
     "LearnedAllocator",
     "Line",
+    "Marker",
     "Masked",
     "Method",
     "Outcome",
@@ -49,7 +50,6 @@ __all__ = [
     "Task",
     "TaskError",
     "TaskSpec",
-    "Thing",
     "TrainingOptions",
     "View",
     "available_under",

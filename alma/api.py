@@ -8,7 +8,7 @@ from typing import Any
 
 from alma.play.episodes import play_episodes
 from alma.play.summary import Results
-from alma.play.team import Params, Team
+from alma.play.team import Team, TeamParams
 from alma.runs import runtime
 from alma.runs.config import RunConfig, check_seed
 from alma.runs.folder import RunFolder
@@ -148,7 +148,7 @@ def task_of(policy: Policy, task_options: Mapping[str, Any] | None = None, name:
 
 def team_of(
     policy: Policy, actors: Policy | str | None, allocator: Policy | str | None, task: Task
-) -> tuple[Team, Params]:
+) -> tuple[Team, TeamParams]:
     """The team and parameters of a policy, with actors and allocator replaced if others are given."""
     if actors is None and allocator is None:
         return policy.team, policy.params

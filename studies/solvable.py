@@ -21,8 +21,9 @@ import alma
 from alma.allocators.proposal import allowed_subtasks
 from alma.allocators.rules import RuleAllocator
 from alma.play.episodes import begin, episode_keys, play_step
+from alma.play.scripts import ScriptedActors
 from alma.play.situation import Situation
-from alma.play.team import Params, ScriptedActors, Team
+from alma.play.team import Team, TeamParams
 from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 
@@ -51,7 +52,7 @@ def noisy(policy: alma.Policy) -> Team:
 
 @partial(jax.jit, static_argnums=(0, 1, 5))
 def attempts(
-    task: Task, team: Team, params: Params, cities: Key[Array, "n"], key: PRNGKeyArray, count: int
+    task: Task, team: Team, params: TeamParams, cities: Key[Array, "n"], key: PRNGKeyArray, count: int
 ) -> Bool[Array, "n {count}"]:
     """Success of each of `count` attempts at each city."""
     episodes = begin(task, team, params, jnp.repeat(cities, count))

@@ -37,7 +37,7 @@ def test_the_task_of_ones_own_looks_like_something(monkeypatch):
         exec(compile(code.replace("alma.check_task(Doors())", ""), "own", "exec"), named)  # another test checks it
     task = type("Drawn", (named["Doors"],), {"scene": named["scene"]})()
     scene = task.scene({"left": np.array([2, 0, 1])})
-    assert [thing.name for thing in scene.things] == ["opener"] * 2 + ["door"] * 3
+    assert [thing.name for thing in scene.markers] == ["opener"] * 2 + ["door"] * 3
     assert scene.standing == ("2 pushes left", "open", "1 pushes left")
 
 

@@ -15,28 +15,30 @@ from alma.actors.qmix import ActorBatch, actor_batch, qmix_loss
 from alma.actors.refil import imagine_groups, refil_loss
 from alma.actors.scope import Scope
 from alma.learning import replay
-from alma.learning.learner import Clock, LearnerState, Metrics, Params, begin_learner, learn
+from alma.learning.learner import Clock, LearnerState, Metrics, begin_learner, gradient_step
+from alma.nn.params import Params
+from alma.play.decisions import apply_where
 from alma.play.situation import ActionValues, Situation, Strategy
 from alma.task.choice import choose_uniformly
 from alma.task.spec import TaskSpec
 from alma.task.view import Actions, View
 
 
-class EpsilonGreedy(NamedTuple):
+class ActionExploration(NamedTuple):
     """Epsilon-greedy exploration in which random actions may be repeated for several steps."""
 
-    share: Float[Array, ""]
-    """Epsilon: the fraction of actions that are random."""
+    epsilon: Float[Array, ""]
+    """The fraction of actions that are random."""
     persistence: float
     """Probability that an agent repeats its last action if that was random."""
 
     @property
-    def start(self) -> Float[Array, ""]:
+    def draw_probability(self) -> Float[Array, ""]:
         """Probability that an agent that does not repeat an action draws a random one.
 
-        Chosen so that in the long run `share` of all actions are random, whatever the persistence.
+        Chosen so that in the long run the fraction `epsilon` of all actions is random, whatever the persistence.
         """
-        return self.share * (1 - self.persistence) / (1 - self.share * self.persistence)
+        return self.epsilon * (1 - self.persistence) / (1 - self.epsilon * self.persistence)
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Actors:
     options: ActorOptions
     scope: Scope
     """What they see under an allocation, and which values they learn."""
-    period: int
-    """N_t: maximum number of steps between two allocations."""
+    training_period: int
+    """N_t in training: maximum number of steps between two allocations."""
 
     is_coached: ClassVar[bool] = False
 
@@ -70,20 +72,20 @@ class Actors:
         params: Params,
         key: PRNGKeyArray,
         situations: Situation,
-        was_random: Bool[Array, "N A"],
-        exploration: EpsilonGreedy,
+        explored: Bool[Array, "N A"],
+        exploration: ActionExploration,
     ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
-        """Epsilon-greedy actions, and a mask of the random ones. `was_random` is that mask at the last step."""
-        value_key, random_key, repeat_key, start_key = jax.random.split(key, 4)
+        """Epsilon-greedy actions, and the mask of the random ones. `explored` is that mask at the last step."""
+        value_key, random_key, repeat_key, draw_key = jax.random.split(key, 4)
         last_action = jnp.asarray(situations.last_action)
         available = self._available(situations)
         values = self.values(params, value_key, situations)
         repeatable = jnp.take_along_axis(available, jnp.maximum(last_action, 0)[..., None], axis=-1)[..., 0]
-        repeats = was_random & repeatable & (jax.random.uniform(repeat_key, was_random.shape) < exploration.persistence)
-        starts = jax.random.uniform(start_key, was_random.shape) < exploration.start
+        repeats = explored & repeatable & (jax.random.uniform(repeat_key, explored.shape) < exploration.persistence)
+        draws = jax.random.uniform(draw_key, explored.shape) < exploration.draw_probability
         random = jnp.where(repeats, last_action, choose_uniformly(random_key, available))
-        explored = repeats | starts
-        return jnp.where(explored, random, greedy(values, available)), explored
+        explores = repeats | draws
+        return jnp.where(explores, random, greedy(values, available)), explores
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
         """Each agent's available action of highest utility."""
@@ -94,12 +96,20 @@ class Actors:
         sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
         return self.networks.utilities(params, sight, jnp.asarray(situation.last_action), situation.strategy)
 
+    def advise(self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"]) -> Strategy:
+        """New strategies, drawn by the coach, where a decision is due; the current ones elsewhere; None without one."""
+
+        def fresh(portion: Int[Array, ""], view: View) -> Strategy:
+            return self.networks.advise(params, jax.random.fold_in(key, portion), view)
+
+        return apply_where(due, fresh, situations.view, situations.strategy)
+
     def advise_best(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Strategy:
         """The coach's mean strategy for each agent; None without a coach."""
         return self.networks.advise_best(params, key, situation.view)
 
     def explain_actions(self, params: Params, key: PRNGKeyArray, situation: Situation) -> ActionValues:
-        """The utilities of all actions, which are available, and the entities each agent attends to."""
+        """The utilities of all actions, which of them are available, and the entities that each agent attends to."""
         sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
         return ActionValues(self.values(params, key, situation), self._available(situation), sight.attends)
 
@@ -118,7 +128,7 @@ class Actors:
         options = self.options
         window_key, batch_key, loss_key = jax.random.split(key, 3)
         windows = replay.sample_windows(
-            window_key, steps, options.batch, options.window + options.n_step, before=self.period
+            window_key, steps, options.batch, options.window + options.n_step, max_since_decision=self.training_period
         )
         transitions = replay.unfold(windows, options.n_step + 1)
         batch = actor_batch(
@@ -130,12 +140,12 @@ class Actors:
             transitions,
             gamma=options.gamma,
             reward_scale=options.reward_scale,
-            ends=options.ends,
+            value_ends=options.ends,
             next_allocation=options.next_allocation,
         )
-        head = self.networks.head.adapt(learner.params["head"], batch.target, batch.counts)
+        head = self.networks.head.adapt(learner.params["head"], batch.target, batch.weights)
         learner = replace(learner, params={**learner.params, "head": head})
-        return learn(learner, lambda params: self.loss(params, loss_key, batch), options, clock)
+        return gradient_step(learner, lambda params: self.loss(params, loss_key, batch), options, clock)
 
     def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Metrics]:
         """The loss to minimise, and metrics. Subclasses may override it."""

@@ -17,9 +17,9 @@ from alma.actors.coach import Coach, Gaussian, Recogniser
 from alma.actors.networks import ActorNetworks, make_networks, make_trunk
 from alma.actors.qmix import ActorBatch
 from alma.actors.scope import Labelled, Sight
-from alma.learning.learner import Metrics, Params
-from alma.nn.masks import select_features
-from alma.task.view import NOBODY, View
+from alma.learning.learner import Metrics
+from alma.nn.params import Params
+from alma.task.view import NOBODY, View, select_features
 
 ENTROPY_SHARE = 0.1
 """Weight of the entropy of strategies, as a fraction of the weight of the recognition loss."""
@@ -38,22 +38,22 @@ class CoachedNetworks(ActorNetworks):
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Params:
         actor_key, coach_key, recogniser_key = jax.random.split(key, 3)
-        sight = self.oversee(key, view)
+        sight = self.look_as_coach(key, view)
         return {
             **super().init(actor_key, view, allocation),
             "coach": self.coach.init(coach_key, sight.view, sight.relates),
             "recogniser": self.recogniser.init(recogniser_key, sight.view, sight.relates, allocation),
         }
 
-    def oversee(self, key: PRNGKeyArray, view: View) -> Sight:
-        """The coach's view: all entities, labelled with their subtasks. No agent is allocated."""
-        seen = select_features(self.features, view)
+    def look_as_coach(self, key: PRNGKeyArray, view: View) -> Sight:
+        """What coach and recogniser see: all entities, labelled with their subtasks; no agent is allocated."""
+        seen = select_features(view, self.features)
         nobody = jnp.full(view.visible.shape[:-1], NOBODY)
         return self.labels.look(key, seen, nobody)
 
     def strategies(self, params: Params, key: PRNGKeyArray, view: View) -> Gaussian:
         """The distribution of each agent's strategy."""
-        sight = self.oversee(key, view)
+        sight = self.look_as_coach(key, view)
         return self.coach.apply(params["coach"], sight.view, sight.relates)
 
     def advise(self, params: Params, key: PRNGKeyArray, view: View) -> Float[Array, "*b A H"]:
@@ -65,7 +65,7 @@ class CoachedNetworks(ActorNetworks):
 
     def recognise(self, params: Params, key: PRNGKeyArray, view: View, actions: Int[Array, "*b A"]) -> Gaussian:
         """The distribution of each agent's strategy, inferred from the actions."""
-        sight = self.oversee(key, view)
+        sight = self.look_as_coach(key, view)
         return self.recogniser.apply(params["recogniser"], sight.view, sight.relates, actions)
 
 
@@ -88,14 +88,14 @@ class CoachedActors(Actors):
 
     def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Metrics]:
         value_key, coach_key, draw_key, recognise_key = jax.random.split(key, 4)
-        advice = self.networks.strategies(params, coach_key, batch.decided)
+        advice = self.networks.strategies(params, coach_key, batch.decision_view)
         strategy = advice.draw(draw_key)
         loss, metrics = self.value_loss(params, value_key, batch, strategy)
         guess = self.networks.recognise(params, recognise_key, batch.view, batch.action)
         present = batch.view.present[:, : self.spec.agents]
-        unlikely, narrow = recognition_loss(guess, strategy, present), -mean_entropy(advice, present)
-        total = loss + self.options.advice * (unlikely + ENTROPY_SHARE * narrow)
-        return total, {**metrics, "recognition_loss": unlikely, "strategy_entropy": -narrow}
+        recognition, entropy = recognition_loss(guess, strategy, present), mean_entropy(advice, present)
+        total = loss + self.options.advice * (recognition - ENTROPY_SHARE * entropy)
+        return total, {**metrics, "recognition_loss": recognition, "strategy_entropy": entropy}
 
 
 def recognition_loss(guess: Gaussian, strategy: Float[Array, "B A H"], present: Bool[Array, "B A"]) -> Float[Array, ""]:

@@ -19,7 +19,7 @@ from alma.nn.layers import Dense
 class Mixer(nn.Module):
     """Base class of mixers. By default, a mixer outputs one value for each of K sets of agents (V = K)."""
 
-    def spread(self, quantities: Float[Array, "*b K"], members: Float[Array, "*b A K"]) -> Float[Array, "*b V"]:
+    def per_value(self, quantities: Float[Array, "*b K"], members: Float[Array, "*b A K"]) -> Float[Array, "*b V"]:
         """Map quantities of the K sets of agents, such as rewards, to the V values that are learned."""
         return quantities
 
@@ -41,7 +41,7 @@ class Sum(Mixer):
 class Independent(Mixer):
     """No mixing (independent Q-learning): each agent's utility is a value, learned from the reward of its subtask."""
 
-    def spread(self, quantities: Float[Array, "*b K"], members: Float[Array, "*b A K"]) -> Float[Array, "*b A"]:
+    def per_value(self, quantities: Float[Array, "*b K"], members: Float[Array, "*b A K"]) -> Float[Array, "*b A"]:
         return jnp.einsum("...k,...ak->...a", quantities, members)
 
     @nn.compact

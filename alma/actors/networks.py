@@ -12,13 +12,11 @@ from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.actors.scope import Scope, Sight
 from alma.actors.utility import Utility
 from alma.nn.attention import Attention, Pooling
-from alma.nn.masks import select_features
+from alma.nn.params import Params
 from alma.nn.popart import Head, make_head
 from alma.play.situation import Strategy
 from alma.task.spec import TaskSpec
-from alma.task.view import View
-
-Params = Any
+from alma.task.view import View, select_features
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class ActorNetworks:
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
         """The inputs of the networks in a situation."""
-        return self.scope.look(key, select_features(self.features, view), allocation)
+        return self.scope.look(key, select_features(view, self.features), allocation)
 
     def advise(self, params: Params, key: PRNGKeyArray, view: View) -> Strategy:
         """Strategies sampled from the coach at a decision point; None without a coach."""
@@ -91,9 +89,9 @@ class ActorNetworks:
         """`mix` with utilities under each of G masks."""
         return self.mixer.apply(params["mixer"], chosen, sight, groups, last_action)
 
-    def spread(self, quantities: Float[Array, "*b K"], sight: Sight) -> Float[Array, "*b V"]:
+    def per_value(self, quantities: Float[Array, "*b K"], sight: Sight) -> Float[Array, "*b V"]:
         """Map quantities of the K sets of agents, such as rewards, to the V values that are learned."""
-        return self.mixer.spread(quantities, sight.members)
+        return self.mixer.per_value(quantities, sight.members)
 
 
 def greedy(values: Float[Array, "*b A U"], available: Bool[Array, "*b A U"]) -> Int[Array, "*b A"]:

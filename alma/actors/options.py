@@ -5,11 +5,11 @@ from typing import Literal, TypeAlias
 
 from alma.learning.options import LearningOptions, require, require_at_least
 
-Ends: TypeAlias = Literal["subtask", "episode"]
-"""Where the value of a subtask ends."""
+ValueEnds: TypeAlias = Literal["subtask", "episode"]
+"""What ends the value of a subtask: the end of the subtask alone, or the end of the episode too."""
 
 NextAllocation: TypeAlias = Literal["kept", "renewed"]
-"""Under which allocation agents look at the next state when they bootstrap from it."""
+"""The allocation under which the actions in the next state are chosen when bootstrapping from it."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ActorOptions(LearningOptions):
     """Consecutive transitions in each window that is sampled from replay."""
     n_step: int = 5
     """Rewards summed before bootstrapping (n-step returns); fewer if the allocation changes."""
-    ends: Ends = "episode"
+    ends: ValueEnds = "episode"
     """When the value of a subtask ends: when that subtask is finished (subtask), or also when the episode terminates
     for another reason, such as another army breaking through (episode)."""
     next_allocation: NextAllocation = "kept"

@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.actors.networks import ActorNetworks, Params, greedy, take
-from alma.actors.options import Ends, NextAllocation
+from alma.actors.networks import ActorNetworks, greedy, take
+from alma.actors.options import NextAllocation, ValueEnds
 from alma.actors.scope import Sight
 from alma.learning.replay import Step, Windows, pick
-from alma.nn.trees import select
+from alma.nn.params import Params
+from alma.play.trees import select
 from alma.task.view import View
 
 
@@ -34,7 +35,7 @@ class Returns:
 def n_step_returns(steps: Step, lost: Bool[Array, "T B"], gamma: float) -> Returns:
     """Sum discounted rewards until the allocation changes or the episode ends, at most over all but the last step.
 
-    Summing stops before a step marked `lost`, whose next state is needed but no longer in replay.
+    Summing stops before a step marked `lost`: its next state is needed and no longer in replay.
     """
     length, batch = steps.terminated.shape
     going = jnp.ones(batch, bool)
@@ -56,7 +57,7 @@ class Later(NamedTuple):
     """The situations that a batch bootstraps from."""
 
     view: View
-    decided: View
+    decision_view: View
     """The view when the allocation in force was made."""
     last_action: Int[Array, "B A"]
     next_allocation: Int[Array, "B A"]
@@ -66,16 +67,62 @@ class Later(NamedTuple):
 def bootstrap_from(windows: Windows, returns: Returns, view_of: Callable[[Any], View]) -> Later:
     """The situations after the last reward: those of the next step, or the final ones of episodes that have ended."""
     batch = jnp.arange(returns.steps.size)
-    last, last_decided = pick((windows.steps, windows.decided), returns.steps, batch)
-    final, reached, final_decided = pick(
-        (windows.steps, windows.reached, windows.decided), jnp.maximum(returns.steps - 1, 0), batch
+    after, after_decided_in = pick((windows.steps, windows.decision_states), returns.steps, batch)
+    last, final_state, last_decided_in = pick(
+        (windows.steps, windows.final_states, windows.decision_states), jnp.maximum(returns.steps - 1, 0), batch
     )
-    state, decided, last_action, allocation = select(
+    state, decision_state, last_action, allocation = select(
         returns.ended,
-        (reached, final_decided, final.action, final.allocation),
-        (last.state, last_decided, last.last_action, last.allocation),
+        (final_state, last_decided_in, last.action, last.allocation),
+        (after.state, after_decided_in, after.last_action, after.allocation),
     )
-    return Later(view_of(state), view_of(decided), last_action.astype(jnp.int32), allocation.astype(jnp.int32))
+    return Later(view_of(state), view_of(decision_state), last_action.astype(jnp.int32), allocation.astype(jnp.int32))
+
+
+def bootstrap_value(
+    params: Params,
+    target_params: Params,
+    networks: ActorNetworks,
+    live_key: PRNGKeyArray,
+    target_key: PRNGKeyArray,
+    later: Later,
+    sight: Sight,
+    choosing_sight: Sight,
+    available: Bool[Array, "B A U"],
+) -> Float[Array, "B V"]:
+    """The values of later situations by double Q-learning: the live network chooses actions, the target network values
+    them.
+
+    Actions are chosen by what agents see in `choosing_sight` and valued by what they see in `sight`.
+    """
+    strategy = networks.advise(params, live_key, later.decision_view)
+    best = greedy(networks.utilities(params, choosing_sight, later.last_action, strategy), available)
+    strategy = networks.advise(target_params, target_key, later.decision_view)
+    utilities = take(networks.utilities(target_params, sight, later.last_action, strategy), best)
+    return networks.head.value(target_params["head"], networks.mix(target_params, utilities, sight, later.last_action))
+
+
+def td_target(
+    networks: ActorNetworks,
+    returns: Returns,
+    value: Float[Array, "B V"],
+    goes_on: Bool[Array, "B K"],
+    sight: Sight,
+    later_sight: Sight,
+    gamma: float,
+    reward_scale: float,
+) -> Float[Array, "B V"]:
+    """Rewards, plus the discounted values of later situations where these go on.
+
+    Rewards belong to the agents present at the first step: the agents of the later situation may be others.
+    """
+    discount = networks.per_value(goes_on * gamma ** returns.steps[:, None], later_sight)
+    return reward_scale * networks.per_value(returns.rewards, sight) + discount * value
+
+
+def has_members(sight: Sight) -> Bool[Array, "*b K"]:
+    """Which of the K sets of agents are not empty."""
+    return jnp.any(sight.members > 0, axis=-2)
 
 
 @jax.tree_util.register_dataclass
@@ -84,13 +131,13 @@ class ActorBatch:
     """n-step transitions with their TD targets."""
 
     view: View
-    decided: View
+    decision_view: View
     """The view when the allocation in force was made."""
     allocation: Int[Array, "B A"]
     last_action: Int[Array, "B A"]
     action: Int[Array, "B A"]
     target: Float[Array, "B V"]
-    counts: Float[Array, "B V"]
+    weights: Float[Array, "B V"]
     """Weights in the loss: 1 for values of active subtasks with agents, 0 for values that cannot be learned here."""
 
 
@@ -104,58 +151,53 @@ def actor_batch(
     *,
     gamma: float,
     reward_scale: float,
-    ends: Ends = "episode",
+    value_ends: ValueEnds = "episode",
     next_allocation: NextAllocation = "kept",
 ) -> ActorBatch:
-    """Compute TD targets by double Q-learning: the live network chooses the next actions, the target network values
-    them.
+    """The transitions from the first steps of windows, with their TD targets and weights.
 
-    The next state is valued under the allocation of the first step. `next_allocation` says under which allocation the
-    live network chooses the next actions: that one (kept), or the one in force at the next step (renewed).
+    The later situation is valued under the allocation of the first step. `next_allocation` says under which allocation
+    the live network chooses the actions there: that one (kept), or the one in force at that time (renewed).
     """
     first_key, look_key, live_key, target_key = jax.random.split(key, 4)
-    # With ends="subtask", values of subtasks bootstrap through the end of an episode: they only end with their subtask.
-    # The value of the whole task always ends with the episode.
-    beyond = ends == "subtask" and networks.scope.knows_subtasks
+    # With value_ends="subtask", the value of a subtask bootstraps through the end of the episode: it ends with the
+    # subtask alone. The value of the whole task always ends with the episode.
+    outlives_episode = value_ends == "subtask" and networks.scope.knows_subtasks
     steps = windows.steps
-    lost = (steps.truncated | steps.terminated if beyond else steps.truncated) & ~windows.kept
-    returns = n_step_returns(steps, lost, gamma)
+    needs_final_state = steps.truncated | steps.terminated if outlives_episode else steps.truncated
+    returns = n_step_returns(steps, needs_final_state & ~windows.has_final_state, gamma)
     later = bootstrap_from(windows, returns, view_of)
-    first, first_decided = jax.tree.map(lambda leaf: leaf[0], (steps, windows.decided))
+    first, decision_state = jax.tree.map(lambda leaf: leaf[0], (steps, windows.decision_states))
     allocation, view = first.allocation.astype(jnp.int32), view_of(first.state)
 
-    sight = networks.look(look_key, later.view, allocation)
-    seen = sight if next_allocation == "kept" else networks.look(look_key, later.view, later.next_allocation)
-    strategy = networks.advise(params, live_key, later.decided)
+    later_sight = networks.look(look_key, later.view, allocation)
+    renewed = next_allocation == "renewed"
+    choosing_sight = networks.look(look_key, later.view, later.next_allocation) if renewed else later_sight
     available = networks.scope.available(later.view, allocation)
-    best = greedy(networks.utilities(params, seen, later.last_action, strategy), available)
-    strategy = networks.advise(target_params, target_key, later.decided)
-    utilities = take(networks.utilities(target_params, sight, later.last_action, strategy), best)
-    value = networks.head.value(target_params["head"], networks.mix(target_params, utilities, sight, later.last_action))
-    # A team with no agents left has no value, whatever the head outputs for an empty sum.
-    left = jnp.any(sight.members > 0, axis=-2)
-    goes_on = networks.scope.active(later.view) & left & (beyond | ~returns.terminated[:, None])
-    discount = networks.spread(goes_on * gamma ** returns.steps[:, None], sight)
-    # Rewards belong to the agents present at the first step: the agents of the final state may be others.
-    before = networks.look(first_key, view, allocation)
-    target = reward_scale * networks.spread(returns.rewards, before) + discount * value
-    attended = jnp.any(before.members > 0, axis=-2)
-    counts = networks.scope.active(view) & attended & (returns.steps > 0)[:, None]
+    value = bootstrap_value(
+        params, target_params, networks, live_key, target_key, later, later_sight, choosing_sight, available
+    )
+    # A set with no agents left has no value, whatever the head outputs for an empty sum.
+    goes_on = networks.scope.active(later.view) & has_members(later_sight)
+    goes_on &= outlives_episode | ~returns.terminated[:, None]
+    sight = networks.look(first_key, view, allocation)
+    target = td_target(networks, returns, value, goes_on, sight, later_sight, gamma, reward_scale)
+    is_learned = networks.scope.active(view) & has_members(sight) & (returns.steps > 0)[:, None]
     return ActorBatch(
         view=view,
-        decided=view_of(first_decided),
+        decision_view=view_of(decision_state),
         allocation=allocation,
         last_action=first.last_action.astype(jnp.int32),
         action=first.action.astype(jnp.int32),
         target=jax.lax.stop_gradient(target),
-        counts=networks.spread(counts.astype(jnp.float32), before),
+        weights=networks.per_value(is_learned.astype(jnp.float32), sight),
     )
 
 
 def td_loss(params: Params, networks: ActorNetworks, batch: ActorBatch, mixed: Float[Array, "B V"]) -> Float[Array, ""]:
-    """Mean squared TD error, weighted by `batch.counts`."""
+    """Mean squared TD error, weighted by `batch.weights`."""
     error = networks.head.error(params["head"], mixed, batch.target)
-    return jnp.sum(batch.counts * error**2) / jnp.maximum(jnp.sum(batch.counts), 1)
+    return jnp.sum(batch.weights * error**2) / jnp.maximum(jnp.sum(batch.weights), 1)
 
 
 def qmix_loss(
@@ -165,5 +207,5 @@ def qmix_loss(
     mixed = networks.mix(params, chosen, sight, batch.last_action)
     loss = td_loss(params, networks, batch, mixed)
     value = networks.head.value(params["head"], mixed)
-    mean_value = jnp.sum(batch.counts * value) / jnp.maximum(jnp.sum(batch.counts), 1)
+    mean_value = jnp.sum(batch.weights * value) / jnp.maximum(jnp.sum(batch.weights), 1)
     return loss, {"actor_loss": loss, "actor_value": mean_value}

@@ -5,9 +5,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from alma.actors.networks import ActorNetworks, Params
+from alma.actors.networks import ActorNetworks
 from alma.actors.qmix import ActorBatch, td_loss
 from alma.actors.scope import Sight
+from alma.nn.params import Params
 
 
 def imagine_groups(key: PRNGKeyArray, windows: int, agents: int, entities: int) -> Bool[Array, "B 2 A E"]:

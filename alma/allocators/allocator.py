@@ -7,20 +7,21 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.learning import replay
-from alma.learning.learner import Clock, LearnerState, Metrics, Params
+from alma.learning.learner import Clock, LearnerState, Metrics
+from alma.nn.params import Params
 from alma.play.situation import Situation
 from alma.play.team import PlayingAllocator
 from alma.task.view import View
 
 
 @dataclass(frozen=True)
-class Exploration:
-    """Probabilities of exploration in allocations."""
+class AllocationExploration:
+    """How much allocations explore."""
 
     proposal: Float[Array, ""]
-    """Probability of taking the first proposal instead of the one of highest value."""
+    """Probability of taking the first proposal instead of the candidate of highest value."""
     subtask: Float[Array, ""]
-    """Probability, for each agent, of a random subtask."""
+    """Probability that an agent is given a random subtask."""
 
 
 @runtime_checkable
@@ -29,15 +30,20 @@ class TrainingAllocator(PlayingAllocator, Protocol):
 
     @property
     def learns(self) -> bool:
-        """Whether it learns from decisions; if not, decisions are not kept in replay."""
+        """Whether it learns from decisions; if not, they are not stored in replay."""
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
         """The learner state before the first update."""
 
     def allocate(
-        self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
+        self,
+        params: Params,
+        key: PRNGKeyArray,
+        situations: Situation,
+        due: Bool[Array, "N"],
+        exploration: AllocationExploration,
     ) -> Int[Array, "N A"]:
-        """New allocations, with exploration, where they are due; the current ones elsewhere."""
+        """New allocations, with exploration, where a decision is due; the current ones elsewhere."""
 
     def update(
         self,

@@ -9,11 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from alma.allocators.networks import AllocatorNetworks
-from alma.learning.replay import Decision, follow_each_other, pick
+from alma.learning.replay import Decision, are_consecutive, pick
+from alma.nn.params import Params
 from alma.task.choice import choose_uniformly
 from alma.task.view import NOBODY, View
-
-Params = Any
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,11 @@ def draw_candidates(
     """Candidate allocations: proposals, then variations of them."""
     proposal_key, variation_key = jax.random.split(key)
     drawn = networks.proposals(params, proposal_key, encoded, candidates.proposals)
-    varied = vary(variation_key, drawn[..., : candidates.variations, :], view)
-    return jnp.concatenate([drawn, varied], axis=-2)
+    variations = move_one_agent(variation_key, drawn[..., : candidates.variations, :], view)
+    return jnp.concatenate([drawn, variations], axis=-2)
 
 
-def vary(key: PRNGKeyArray, allocations: Int[Array, "*b P A"], view: View) -> Int[Array, "*b P A"]:
+def move_one_agent(key: PRNGKeyArray, allocations: Int[Array, "*b P A"], view: View) -> Int[Array, "*b P A"]:
     """Move one random present agent of each allocation to a random active subtask.
 
     A proposal network of low entropy suggests the same allocation again and again; variations let the critic compare
@@ -64,10 +63,10 @@ def vary(key: PRNGKeyArray, allocations: Int[Array, "*b P A"], view: View) -> In
     """
     agent_key, subtask_key = jax.random.split(key)
     shape, agents = allocations.shape, allocations.shape[-1]
-    who = choose_uniformly(agent_key, jnp.broadcast_to(view.present[..., None, :agents], shape))
+    moved = choose_uniformly(agent_key, jnp.broadcast_to(view.present[..., None, :agents], shape))
     active = jnp.broadcast_to(view.active[..., None, :], (*shape[:-1], view.active.shape[-1]))
-    where = choose_uniformly(subtask_key, active)
-    return jnp.where(who[..., None] == jnp.arange(agents), where[..., None], allocations)
+    destination = choose_uniformly(subtask_key, active)
+    return jnp.where(moved[..., None] == jnp.arange(agents), destination[..., None], allocations)
 
 
 @jax.tree_util.register_dataclass
@@ -80,20 +79,20 @@ class AllocatorBatch:
     allocation: Int[Array, "B A"]
     target: Float[Array, "B"]
     later: Any
-    """The encoded next states."""
+    """The encodings of the next states."""
     best: Int[Array, "B A"]
     """The candidate of highest value in the next state."""
     proposals: Int[Array, "B P A"]
     """Proposals along whose prefixes the entropy is measured; if P is 0, it is measured along `best`."""
 
 
-def chain_up(chain: Decision, gamma: float) -> tuple[Decision, Int[Array, "B A"], Float[Array, "B"]]:
-    """Join consecutive decisions into one n-step transition.
+def join_decisions(chain: Decision, gamma: float) -> tuple[Decision, Int[Array, "B A"], Float[Array, "B"]]:
+    """Join each chain of consecutive decisions into one n-step transition.
 
     Returns the transition (discounted sum of rewards; next state of the last decision), the allocation in force in that
-    next state, and the discount of its value.
+    next state, and the discount of the value of that state.
     """
-    follows = follow_each_other(chain)
+    follows = are_consecutive(chain)
     count = jnp.sum(follows, axis=0)
     weights = gamma ** jnp.arange(len(follows))[:, None] * follows
     first = jax.tree.map(lambda leaf: leaf[0], chain)
@@ -128,7 +127,7 @@ def allocator_batch(
     episodes. Where the episode terminated, the next state is the first of another episode: its value is not used, but
     the proposal network is trained there.
     """
-    decisions, in_force, discount = chain_up(chain, gamma)
+    decisions, in_force, discount = join_decisions(chain, gamma)
     view, later = view_of(decisions.state), view_of(decisions.next_state)
     before = jnp.where(decisions.terminated[:, None], NOBODY, in_force)
     encoded = networks.encode(params, later, before)
@@ -148,7 +147,7 @@ def allocator_batch(
 
 
 def aql_loss(
-    params: Params, networks: AllocatorNetworks, batch: AllocatorBatch, entropy: float
+    params: Params, networks: AllocatorNetworks, batch: AllocatorBatch, entropy_weight: float
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
     """The critic's TD loss, plus the proposal's loss: cross-entropy with the best candidate, minus an entropy bonus.
 
@@ -158,12 +157,13 @@ def aql_loss(
     raw = networks.raw_values(params, encoded, batch.allocation[..., None, :])[..., 0]
     error = networks.head.error(params["head"], raw, batch.target)
     considered = jnp.concatenate([batch.best[:, None], batch.proposals], axis=1)
-    logs, spreads = networks.log_probabilities(params, batch.later, considered)
-    log_best, spread = logs[:, 0], jnp.mean(spreads[:, 1:] if batch.proposals.shape[1] else spreads, axis=1)
+    logs, entropies = networks.log_probabilities(params, batch.later, considered)
+    log_best = logs[:, 0]
+    entropy = jnp.mean(entropies[:, 1:] if batch.proposals.shape[1] else entropies, axis=1)
     metrics = {
         "critic_loss": jnp.mean(error**2),
-        "proposal_loss": jnp.mean(-log_best - entropy * spread),
-        "proposal_entropy": jnp.mean(spread),
+        "proposal_loss": jnp.mean(-log_best - entropy_weight * entropy),
+        "proposal_entropy": jnp.mean(entropy),
         "allocation_value": jnp.mean(networks.head.value(params["head"], raw)),
     }
     return metrics["critic_loss"] + metrics["proposal_loss"], metrics

@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.allocators.allocator import Exploration
+from alma.allocators.allocator import AllocationExploration
 from alma.allocators.aql import CandidateCounts, allocator_batch, aql_loss, choose, draw_candidates
 from alma.allocators.networks import AllocatorNetworks, PairNetworks, PointerNetworks
 from alma.allocators.options import AllocatorOptions
 from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
-from alma.learning.learner import Clock, LearnerState, Metrics, Params, begin_learner, learn
+from alma.learning.learner import Clock, LearnerState, Metrics, begin_learner, gradient_step
+from alma.nn.params import Params
 from alma.nn.popart import make_head
 from alma.play.decisions import apply_where
 from alma.play.situation import Candidates, Situation
@@ -53,7 +54,7 @@ class LearnedAllocator:
 
     @property
     def played_candidates(self) -> CandidateCounts:
-        """Numbers of candidates in evaluation and later use, where more of them only cost time."""
+        """Numbers of candidates in play, where there may be more than in training."""
         times = self.options.play_candidates
         return CandidateCounts(times * self.options.proposals, times * self.options.variations)
 
@@ -61,22 +62,27 @@ class LearnedAllocator:
         return begin_learner(self.networks.init(key, view, allocation), self.options)
 
     def allocate(
-        self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
+        self,
+        params: Params,
+        key: PRNGKeyArray,
+        situations: Situation,
+        due: Bool[Array, "N"],
+        exploration: AllocationExploration,
     ) -> Int[Array, "N A"]:
-        choose_key, proposal_key, wander_key = jax.random.split(key, 3)
+        choose_key, proposal_key, subtask_key = jax.random.split(key, 3)
         view, previous = situations.view, jnp.asarray(situations.allocation)
 
         def fresh(portion: Int[Array, ""], inputs: tuple[View, Int[Array, "n A"]]) -> Any:
             encoded = self.networks.encode(params, *inputs)
-            best, drawn = choose(
+            best, candidates = choose(
                 self.networks, params, jax.random.fold_in(choose_key, portion), encoded, inputs[0], self.candidates
             )
-            return best, drawn[:, 0]
+            return best, candidates[:, 0]
 
         best, first = apply_where(due, fresh, (view, previous), (previous, previous))
-        takes_first = jax.random.uniform(proposal_key, due.shape) < explore.proposal
+        takes_first = jax.random.uniform(proposal_key, due.shape) < exploration.proposal
         chosen = jnp.where(takes_first[:, None], first, best)
-        chosen = wander(wander_key, chosen, view, explore.subtask)
+        chosen = explore_subtasks(subtask_key, chosen, view, exploration.subtask)
         return jnp.where(due[:, None], chosen, previous)
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
@@ -88,8 +94,8 @@ class LearnedAllocator:
     ) -> Candidates:
         """The allocation taken and all candidates in this situation, with the critic's values."""
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
-        drawn = draw_candidates(self.networks, params, key, encoded, situation.view, self.played_candidates)
-        allocations = jnp.concatenate([jnp.asarray(taken)[None], drawn])
+        candidates = draw_candidates(self.networks, params, key, encoded, situation.view, self.played_candidates)
+        allocations = jnp.concatenate([jnp.asarray(taken)[None], candidates])
         return Candidates(allocations, self.networks.values(params, encoded, allocations))
 
     def values(self, params: Params, situation: Situation, allocations: Int[Array, "P A"]) -> Float[Array, "P"]:
@@ -127,7 +133,7 @@ class LearnedAllocator:
             )
             head = self.networks.head.adapt(learner.params["head"], batch.target, jnp.ones_like(batch.target))
             learner = replace(learner, params={**learner.params, "head": head})
-            return learn(
+            return gradient_step(
                 learner, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock
             )
 
@@ -135,8 +141,10 @@ class LearnedAllocator:
         return learner, jax.tree.map(jnp.mean, metrics)
 
 
-def wander(key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, chance: Float[Array, ""]) -> Int[Array, "N A"]:
-    """Move each agent to a random active subtask with probability `chance`."""
-    send_key, subtask_key = jax.random.split(key)
-    sent = jax.random.uniform(send_key, chosen.shape) < chance
-    return jnp.where(sent, choose_uniformly(subtask_key, allowed_subtasks(view, chosen.shape[-1])), chosen)
+def explore_subtasks(
+    key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, chance: Float[Array, ""]
+) -> Int[Array, "N A"]:
+    """Give each agent a random active subtask with probability `chance`."""
+    explore_key, subtask_key = jax.random.split(key)
+    explores = jax.random.uniform(explore_key, chosen.shape) < chance
+    return jnp.where(explores, choose_uniformly(subtask_key, allowed_subtasks(view, chosen.shape[-1])), chosen)

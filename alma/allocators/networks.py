@@ -11,12 +11,10 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from alma.allocators.critic import AttentionCritic
 from alma.allocators.pairs import PairCritic, PairEncoder, PairProposal
 from alma.allocators.pointer import PointerProposal
-from alma.allocators.proposal import Choices, allowed_subtasks, log_probability, propose
-from alma.nn.masks import select_features
+from alma.allocators.proposal import ProposalEncoding, allowed_subtasks, log_probability, propose
+from alma.nn.params import Params
 from alma.nn.popart import Head
-from alma.task.view import View
-
-Params = Any
+from alma.task.view import View, select_features
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,11 @@ class AllocatorNetworks(abc.ABC):
 
     @abc.abstractmethod
     def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> Any:
-        """The encoding of a state: everything that does not depend on an allocation and that both networks use."""
+        """The encoding of a state that both networks start from: what does not depend on the allocation they value."""
 
     @abc.abstractmethod
-    def choices(self, params: Params, encoded: Any) -> Choices:
-        """The encoding of a state that the proposal network draws from."""
+    def encode_for_proposal(self, params: Params, encoded: Any) -> ProposalEncoding:
+        """The proposal network's encoding of a state, which it draws allocations from."""
 
     @abc.abstractmethod
     def raw_values(self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P"]:
@@ -48,17 +46,17 @@ class AllocatorNetworks(abc.ABC):
     def proposals(self, params: Params, key: PRNGKeyArray, encoded: Any, count: int) -> Int[Array, "*b P A"]:
         """Draw `count` allocations from the proposal network."""
         draw = jax.vmap(propose, in_axes=(0, None), out_axes=-2)
-        return draw(jax.random.split(key, count), self.choices(params, encoded))
+        return draw(jax.random.split(key, count), self.encode_for_proposal(params, encoded))
 
     def log_probabilities(
         self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]
     ) -> tuple[Float[Array, "*b P"], Float[Array, "*b P"]]:
         """Log-probabilities of allocations under the proposal network, and its entropy along the prefixes of each."""
-        of_one = partial(log_probability, self.choices(params, encoded))
+        of_one = partial(log_probability, self.encode_for_proposal(params, encoded))
         return jax.vmap(of_one, in_axes=-2, out_axes=-1)(allocations)
 
 
-class PairState(NamedTuple):
+class PairEncoding(NamedTuple):
     """A state encoded as embeddings of (agent, subtask) pairs and of subtasks."""
 
     codes: Float[Array, "*b A M H"]
@@ -94,7 +92,7 @@ class PairNetworks(AllocatorNetworks):
 
     def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params:
         encoder_key, proposal_key, critic_key = jax.random.split(key, 3)
-        seen = select_features(self.features, view)
+        seen = select_features(view, self.features)
         encoder = self.encoder.init(encoder_key, seen, previous)
         codes, subtasks = self.encoder.apply(encoder, seen, previous)
         return {
@@ -104,20 +102,22 @@ class PairNetworks(AllocatorNetworks):
             "head": self.head.init(),
         }
 
-    def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> PairState:
-        codes, subtasks = self.encoder.apply(params["encoder"], select_features(self.features, view), previous)
-        return PairState(codes, subtasks, allowed_subtasks(view, previous.shape[-1]), view.active)
+    def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> PairEncoding:
+        codes, subtasks = self.encoder.apply(params["encoder"], select_features(view, self.features), previous)
+        return PairEncoding(codes, subtasks, allowed_subtasks(view, previous.shape[-1]), view.active)
 
-    def choices(self, params: Params, encoded: PairState) -> Choices:
+    def encode_for_proposal(self, params: Params, encoded: PairEncoding) -> ProposalEncoding:
         codes, subtasks = jax.lax.stop_gradient((encoded.codes, encoded.subtasks))
         return self.proposal.apply(params["proposal"], codes, subtasks, encoded.allowed)
 
-    def raw_values(self, params: Params, encoded: PairState, allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P"]:
+    def raw_values(
+        self, params: Params, encoded: PairEncoding, allocations: Int[Array, "*b P A"]
+    ) -> Float[Array, "*b P"]:
         return self.critic.apply(params["critic"], encoded.codes, encoded.subtasks, encoded.active, allocations)
 
 
-class PointerState(NamedTuple):
-    """The inputs as they are: the paper's two networks share no encoder."""
+class PointerEncoding(NamedTuple):
+    """A state that is not encoded yet: the paper's two networks share no encoder."""
 
     view: View
     previous: Int[Array, "*b A"]
@@ -144,20 +144,20 @@ class PointerNetworks(AllocatorNetworks):
 
     def init(self, key: PRNGKeyArray, view: View, previous: Int[Array, "*b A"]) -> Params:
         proposal_key, critic_key = jax.random.split(key)
-        seen = select_features(self.features, view)
+        seen = select_features(view, self.features)
         return {
             "proposal": self.proposal.init(proposal_key, seen, previous),
             "critic": self.critic.init(critic_key, seen, previous[..., None, :]),
             "head": self.head.init(),
         }
 
-    def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> PointerState:
-        return PointerState(select_features(self.features, view), previous)
+    def encode(self, params: Params, view: View, previous: Int[Array, "*b A"]) -> PointerEncoding:
+        return PointerEncoding(select_features(view, self.features), previous)
 
-    def choices(self, params: Params, encoded: PointerState) -> Choices:
+    def encode_for_proposal(self, params: Params, encoded: PointerEncoding) -> ProposalEncoding:
         return self.proposal.apply(params["proposal"], encoded.view, encoded.previous)
 
     def raw_values(
-        self, params: Params, encoded: PointerState, allocations: Int[Array, "*b P A"]
+        self, params: Params, encoded: PointerEncoding, allocations: Int[Array, "*b P A"]
     ) -> Float[Array, "*b P"]:
         return self.critic.apply(params["critic"], encoded.view, allocations)

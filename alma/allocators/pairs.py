@@ -58,10 +58,11 @@ class PairEncoder(nn.Module):
         return codes, jnp.concatenate([subtask, jnp.broadcast_to(whole, subtask.shape)], axis=-1)
 
 
-class PairChoices(NamedTuple):
-    """`Choices` over pairs. The memory is the sum, per subtask, of narrow vectors of the pairs chosen so far.
+class PairProposalEncoding(NamedTuple):
+    """A state as the proposal network over pairs encodes it.
 
-    Its width C is small, because this is the only part whose cost grows with the number of proposals.
+    The memory is the sum, per subtask, of narrow vectors of the pairs chosen so far. Its width C is small, because this
+    is the only part whose cost grows with the number of proposals.
     """
 
     own: Float[Array, "*b A M C"]
@@ -90,11 +91,11 @@ class PairProposal(nn.Module):
     @nn.compact
     def __call__(
         self, codes: Float[Array, "*b A M H"], subtasks: Float[Array, "*b M H2"], allowed: Bool[Array, "*b A M"]
-    ) -> PairChoices:
+    ) -> PairProposalEncoding:
         own = Dense(self.width, name="own")(codes) + Dense(self.width, name="subtask")(subtasks)[..., None, :, :]
         given = Dense(self.width, use_bias=False, name="given")(codes)
         score = self.param("score", nn.initializers.normal(0.1), (self.width,))
-        return PairChoices(own, given, score, allowed)
+        return PairProposalEncoding(own, given, score, allowed)
 
 
 def sum_per_subtask(codes: Float[Array, "*b A M H"], allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P M H"]:

@@ -13,11 +13,12 @@ from alma.nn.masks import allocation_matrix
 from alma.task.view import View, subtask_of_entities
 
 
-class PointerChoices(NamedTuple):
-    """`Choices` of the pointer network: the logit of a subtask is the product of its embedding with the agent's.
+class PointerProposalEncoding(NamedTuple):
+    """A state as the pointer network encodes it.
 
-    Whenever an agent takes a subtask, a vector is added to the subtask's embedding. The memory holds these vectors
-    only: writing and reading a copy of all embeddings for each of many allocations would be slow.
+    The logit of a subtask is the product of its embedding with the agent's. Whenever an agent takes a subtask, a vector
+    is added to the subtask's embedding. The memory holds these vectors only: writing and reading a copy of all
+    embeddings for each of many allocations would be slow.
     """
 
     agents: Float[Array, "*b A H"]
@@ -72,7 +73,7 @@ class PointerProposal(nn.Module):
     """Whether relations between agents and entities contribute to the logits."""
 
     @nn.compact
-    def __call__(self, view: View, previous: Int[Array, "*b A"]) -> PointerChoices:
+    def __call__(self, view: View, previous: Int[Array, "*b A"]) -> PointerProposalEncoding:
         agents, count = previous.shape[-1], view.active.shape[-1]
         subtask = subtask_of_entities(view, previous)
         belongs = allocation_matrix(subtask, count) * view.present[..., None]
@@ -89,7 +90,7 @@ class PointerProposal(nn.Module):
             kernel = self.param("relation", of_any_size, (near.shape[-1], self.width))
             affinity += jnp.einsum("...ar,...amr->...am", who @ kernel.T, near)
         lecun, zeros = nn.initializers.lecun_normal(), nn.initializers.zeros
-        return PointerChoices(
+        return PointerProposalEncoding(
             agents=who,
             subtasks=subtasks,
             affinity=affinity,

@@ -3,20 +3,25 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from alma.allocators.allocator import Exploration
+from alma.allocators.allocator import AllocationExploration
 from alma.allocators.proposal import allowed_subtasks
 from alma.learning import replay
-from alma.learning.learner import Clock, LearnerState, Metrics, Params
-from alma.play.situation import Rule, Situation
+from alma.learning.learner import Clock, LearnerState, Metrics
+from alma.nn.params import Params
+from alma.play.situation import Situation
 from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 from alma.task.view import NOBODY, Allocation, View
+
+Rule: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Allocation]
+"""A rule that allocates: (parameters, key, situation) -> allocation. Rules that were not learned ignore the parameters.
+"""
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,12 @@ class RuleAllocator:
         return LearnerState({}, {}, optimiser=(), copied=jnp.int32(0))  # nothing to learn
 
     def allocate(
-        self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"], explore: Exploration
+        self,
+        params: Params,
+        key: PRNGKeyArray,
+        situations: Situation,
+        due: Bool[Array, "N"],
+        exploration: AllocationExploration,
     ) -> Int[Array, "N A"]:
         keys = jax.random.split(key, due.shape[0])
         fresh = jax.vmap(partial(self.greedy, params))(keys, situations)

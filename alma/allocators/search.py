@@ -1,4 +1,4 @@
-"""A search for the allocation that the critic values most, to measure what is lost by choosing among proposals."""
+"""A search for the allocation that the critic values most, to measure what is lost by choosing among candidates."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.allocators.learned import LearnedAllocator
-from alma.allocators.networks import AllocatorNetworks, Params
+from alma.allocators.networks import AllocatorNetworks
 from alma.allocators.proposal import allowed_subtasks
+from alma.nn.params import Params
 from alma.play.situation import Candidates, Situation
 from alma.task.view import NOBODY, Allocation, View
 
@@ -19,9 +20,10 @@ ALL_AT_MOST = 10_000
 
 @dataclass(frozen=True)
 class SearchAllocator:
-    """Maximises the critic of a learned allocator over all allocations, not only over proposals.
+    """Maximises the critic of a learned allocator over all allocations, not only over its candidates.
 
-    Values every allocation if there are at most `all_at_most`; otherwise improves proposals agent by agent.
+    Values every allocation if there are at most `all_at_most`; otherwise improves proposals agent by agent, as many as
+    there are in training: each is improved until no agent moves, so that more of them would cost time above all.
     """
 
     learned: LearnedAllocator
@@ -37,8 +39,8 @@ class SearchAllocator:
         best = search_all(networks, params, view, previous, self.all_at_most)
         if view.active.shape[-1] ** len(previous) <= self.all_at_most:  # static upper bound
             return best
-        good = search_nearby(networks, params, key, view, previous, self.learned.options.proposals)
-        return jnp.where(how_many(view, len(previous)) <= self.all_at_most, best, good)
+        improved = search_nearby(networks, params, key, view, previous, self.learned.candidates.proposals)
+        return jnp.where(count_allocations(view, len(previous)) <= self.all_at_most, best, improved)
 
     def explain_allocation(
         self, params: Params, key: PRNGKeyArray, situation: Situation, taken: Allocation
@@ -54,7 +56,7 @@ SWEEPS = 20
 """Maximum number of sweeps over all agents."""
 
 
-def how_many(view: View, agents: int) -> Float[Array, ""]:
+def count_allocations(view: View, agents: int) -> Float[Array, ""]:
     """The number of allocations of present agents to active subtasks; a float, since it may be huge."""
     return jnp.sum(view.active).astype(jnp.float32) ** jnp.sum(view.present[:agents])
 
@@ -66,7 +68,7 @@ def search_all(
     than `at_most`."""
     encoded = networks.encode(params, view, previous)
     agents = previous.shape[-1]
-    number = how_many(view, agents)
+    number = count_allocations(view, agents)
     total = jnp.where(number <= at_most, number, 0).astype(jnp.int32)
 
     def score(carry: tuple[Int[Array, ""], Float[Array, ""], Int[Array, "A"]]) -> tuple:
@@ -99,16 +101,17 @@ def search_nearby(
     key: PRNGKeyArray,
     view: View,
     previous: Int[Array, "A"],
-    proposals: int,
+    starts: int,
 ) -> Int[Array, "A"]:
-    """Coordinate ascent from proposals: move one agent after another to its best subtask, until none moves."""
+    """Coordinate ascent from `starts` proposals: move one agent after another to its best subtask, until none moves;
+    returns the best allocation found."""
     encoded = networks.encode(params, view, previous)
     agents, subtasks = previous.shape[-1], view.active.shape[-1]
     allowed = allowed_subtasks(view, agents)
 
     def move(allocations: Int[Array, "P A"], agent: int) -> Int[Array, "P A"]:
-        sent = allocations[:, None, :].repeat(subtasks, axis=1).at[:, :, agent].set(jnp.arange(subtasks))
-        values = networks.values(params, encoded, sent.reshape(-1, agents)).reshape(-1, subtasks)
+        alternatives = allocations[:, None, :].repeat(subtasks, axis=1).at[:, :, agent].set(jnp.arange(subtasks))
+        values = networks.values(params, encoded, alternatives.reshape(-1, agents)).reshape(-1, subtasks)
         best = jnp.argmax(jnp.where(allowed[agent], values, -jnp.inf), axis=-1)
         return allocations.at[:, agent].set(jnp.where(jnp.any(allowed[agent]), best, NOBODY))
 
@@ -119,8 +122,8 @@ def search_nearby(
             after = move(after, agent)
         return count + 1, after, jnp.any(after != before)
 
-    begun = networks.proposals(params, key, encoded, proposals)
-    _, ended, _ = jax.lax.while_loop(
-        lambda carry: carry[2] & (carry[0] < SWEEPS), sweep, (jnp.int32(0), begun, jnp.asarray(True))
+    proposals = networks.proposals(params, key, encoded, starts)
+    _, found, _ = jax.lax.while_loop(
+        lambda carry: carry[2] & (carry[0] < SWEEPS), sweep, (jnp.int32(0), proposals, jnp.asarray(True))
     )
-    return ended[jnp.argmax(networks.values(params, encoded, ended))]
+    return found[jnp.argmax(networks.values(params, encoded, found))]

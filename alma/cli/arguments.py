@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 import tyro
 
-from alma.play.team import Params, Team
+from alma.play.team import Team, TeamParams
 from alma.runs.config import check_seed
 from alma.runs.policy import Policy, check_fits, load, transplant
 from alma.runs.pretrained import DEFAULT, locate
@@ -70,7 +70,7 @@ class LearnedChoice:
         check_fits(policy.task.spec, task.spec)
         return task
 
-    def make_team(self, policy: Policy, task: Task) -> tuple[Team, Params]:
+    def make_team(self, policy: Policy, task: Task) -> tuple[Team, TeamParams]:
         """Who plays, and what they have learned."""
         if self.actors is None and self.allocator is None:
             return policy.team, policy.params

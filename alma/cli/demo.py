@@ -38,7 +38,7 @@ class Demo:
         folder = RunFolder(self.out / "run")
         folder.create(config, force=True)
         trainer = config.make_trainer()
-        untrained = trainer.learned(trainer.init(jax.random.key(config.seed)))
+        untrained = trainer.play_params(trainer.init(jax.random.key(config.seed)))
         before = play_episodes(trainer.task, trainer.team, untrained, self.episodes).success_rate
         with make_display(notes) as display:
             result = Run(folder, config, display).train()

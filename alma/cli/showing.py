@@ -10,7 +10,7 @@ from rich.table import Table
 
 from alma.play.episodes import play_episodes
 from alma.play.summary import Results
-from alma.play.team import Params, Team
+from alma.play.team import Team, TeamParams
 from alma.task.task import Task
 from alma.viewer.animation import write_animation
 from alma.viewer.picture import draw_frames
@@ -32,7 +32,7 @@ notes = make_console(stderr=True)
 """Progress and remarks go here, so that standard output stays clean for results."""
 
 
-def play_with_progress(task: Task, team: Team, params: Params, episodes: int, seed: int) -> Results:
+def play_with_progress(task: Task, team: Team, params: TeamParams, episodes: int, seed: int) -> Results:
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.completed}/{task.total} episodes"),
@@ -74,7 +74,7 @@ def check_drawing(task: Task) -> None:
         raise ValueError(f"the task {task.spec.name!r} does not say what it looks like: implement `scene` to draw it")
 
 
-def draw_episode(task: Task, team: Team, params: Params, seed: int, out: Path) -> str:
+def draw_episode(task: Task, team: Team, params: TeamParams, seed: int, out: Path) -> str:
     """Play one episode and write its pictures; the answer says where."""
     side = Side(Cast(), record(task, team, params, 1, seed))
     return write_animation(out, draw_frames(task, [side]))

@@ -7,7 +7,7 @@ from pathlib import Path
 from alma.cli.arguments import LearnedChoice, allocator_or_run
 from alma.cli.showing import check_drawing, notes
 from alma.play.episodes import check_episodes
-from alma.play.team import Params, Team
+from alma.play.team import Team, TeamParams
 from alma.runs.policy import Policy, check_fits, load
 from alma.task.task import Task
 from alma.viewer.animation import ENDINGS, check_out, write_animation
@@ -50,7 +50,7 @@ class Watch(LearnedChoice):
         if self.open and not webbrowser.open(self.out.resolve().as_uri()):
             notes.print("there is no browser to open it with: open the file yourself")
 
-    def _play(self, task: Task, episodes: int, cast: Cast, team: Team, params: Params) -> Side:
+    def _play(self, task: Task, episodes: int, cast: Cast, team: Team, params: TeamParams) -> Side:
         with notes.status(f"playing {cast.label}; the first time, compiling takes a while"):
             return Side(cast, record(task, team, params, episodes, self.seed))
 
@@ -58,7 +58,7 @@ class Watch(LearnedChoice):
         label = self.policy if self.actors is None else f"{self.policy}, actors: {self.actors}"
         return Cast(label, policy.config.method, self.allocator or "")
 
-    def _other(self, policy: Policy, task: Task, name: str) -> tuple[Cast, Team, Params]:
+    def _other(self, policy: Policy, task: Task, name: str) -> tuple[Cast, Team, TeamParams]:
         """Who is watched beside them: the same actors under another allocator, or another run."""
         other = allocator_or_run(name, "watch against")
         if isinstance(other, str):

@@ -10,11 +10,10 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from alma.learning.options import LearningOptions
+from alma.nn.params import Params
 
 AVERAGED = 0.1
-"""Fraction of the most recent updates covered by the running average."""
-
-Params = Any
+"""The running average of parameters covers about this fraction of all updates so far: the latest ones."""
 
 Metrics = dict[str, Float[Array, ""]]
 
@@ -68,23 +67,23 @@ def _rmsprop(learning_rate: float) -> optax.GradientTransformation:
     return optax.rmsprop(learning_rate, decay=0.99, eps=1e-5, eps_in_sqrt=False)
 
 
-def learn(
+def gradient_step(
     learner: LearnerState,
     loss: Callable[[Params], tuple[Float[Array, ""], Metrics]],
     options: LearningOptions,
     clock: Clock,
 ) -> tuple[LearnerState, Metrics]:
-    """Take one gradient step, then move the target network: softly after each update, or every so many episodes."""
+    """Take one gradient step, then move the target network: softly after each step, or every so many episodes."""
     gradients, metrics = jax.grad(loss, has_aux=True)(learner.params)
     updates, optimiser = make_optimiser(options, learner.params).update(gradients, learner.optimiser, learner.params)
-    slower = 1 - (1 - options.final_rate) * clock.progress
-    params = optax.apply_updates(learner.params, jax.tree.map(lambda update: slower * update, updates))
-    due = clock.episodes - learner.copied >= options.target_episodes
-    target = optax.incremental_update(params, learner.target, jnp.where(due, options.target_rate, 0))
-    return LearnerState(params, target, optimiser, jnp.where(due, clock.episodes, learner.copied)), metrics
+    decay = 1 - (1 - options.final_rate) * clock.progress
+    params = optax.apply_updates(learner.params, jax.tree.map(lambda update: decay * update, updates))
+    moves_target = clock.episodes - learner.copied >= options.target_episodes
+    target = optax.incremental_update(params, learner.target, jnp.where(moves_target, options.target_rate, 0))
+    return LearnerState(params, target, optimiser, jnp.where(moves_target, clock.episodes, learner.copied)), metrics
 
 
-def follow(average: Params, params: Params, updates: Int[Array, ""]) -> Params:
+def update_average(average: Params, params: Params, updates: Int[Array, ""]) -> Params:
     """The running average of the parameters after update number `updates`.
 
     It covers a fixed fraction of the updates so far, not a fixed number: as a run goes on, fluctuations of the

@@ -35,12 +35,12 @@ class Step:
     since_decision: Int[Array, "*b"]
     """Steps since the allocation was made."""
     end: Int[Array, "*b"]
-    """Number of the episode end, counted over all environments, if an episode ended with this step. Set by `add_step`.
-    """
+    """The number of the episode that ended with this step, counted over all environments; meaningless for other steps.
+    `add_step` sets it."""
 
 
-STEPS_PER_END = 8
-"""The buffer keeps one final state of an episode per so many steps."""
+STEPS_PER_FINAL_STATE = 8
+"""The buffer has room for the final state of one episode per so many steps."""
 
 
 @jax.tree_util.register_dataclass
@@ -53,7 +53,7 @@ class Steps:
     count: Int[Array, ""]
     """Time steps written so far, each a row of N."""
     ends: Any
-    """Final states of the latest episodes, which are not the `state` of any step: K rows."""
+    """Final states of the latest episodes, which are not the `state` of any step: a ring of K rows."""
     ended: Int[Array, ""]
     """Episodes ended so far."""
 
@@ -63,7 +63,7 @@ class Steps:
         return self.rows.terminated.shape[0]
 
     @property
-    def ends_kept(self) -> int:
+    def final_states_kept(self) -> int:
         """K: the number of final states that fit."""
         return jax.tree.leaves(self.ends)[0].shape[0]
 
@@ -71,7 +71,7 @@ class Steps:
 def empty_steps(example: Step, length: int) -> Steps:
     """An empty buffer of `length` time steps, with shapes and dtypes from an example row of N steps."""
     environments = example.terminated.shape[0]
-    kept = max(environments, length * environments // STEPS_PER_END)
+    kept = max(environments, length * environments // STEPS_PER_FINAL_STATE)
     return Steps(
         rows=jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), example),
         count=jnp.int32(0),
@@ -81,54 +81,57 @@ def empty_steps(example: Step, length: int) -> Steps:
 
 
 def add_step(steps: Steps, step: Step, reached: Any) -> Steps:
-    """Overwrite the oldest time step with a new one, and store the states reached where episodes ended."""
+    """Overwrite the oldest time step with a new one; where it ended an episode, store the state it reached as well."""
     done = step.terminated | step.truncated
-    end = steps.ended + jnp.cumsum(done) - done
-    at, end_at = steps.count % steps.length, jnp.where(done, end % steps.ends_kept, steps.ends_kept)
+    episode = steps.ended + jnp.cumsum(done) - done
+    row_at = steps.count % steps.length
+    # Where no episode ended, the index is out of range, and nothing is written.
+    final_at = jnp.where(done, episode % steps.final_states_kept, steps.final_states_kept)
     return Steps(
         rows=jax.tree.map(
-            lambda ring, row: ring.at[at].set(row, wrap_negative_indices=False), steps.rows, replace(step, end=end)
+            lambda ring, row: ring.at[row_at].set(row, wrap_negative_indices=False),
+            steps.rows,
+            replace(step, end=episode),
         ),
         count=steps.count + 1,
-        # Where no episode ended, the index is out of range, and nothing is written.
         ends=jax.tree.map(
-            lambda ring, row: ring.at[end_at].set(row, mode="drop", wrap_negative_indices=False), steps.ends, reached
+            lambda ring, row: ring.at[final_at].set(row, mode="drop", wrap_negative_indices=False), steps.ends, reached
         ),
         ended=steps.ended + jnp.sum(done),
     )
 
 
 class Windows(NamedTuple):
-    """B windows of T consecutive steps of one environment each, T x B rows. Windows may span ends of episodes."""
+    """B windows of T consecutive steps of one environment each, T x B rows. They may reach into the next episode."""
 
     steps: Step
-    decided: Any
+    decision_states: Any
     """The states in which the allocations of the steps were made."""
-    reached: Any
+    final_states: Any
     """The final states of the episodes that ended with these steps; arbitrary states for other steps."""
-    kept: Bool[Array, "T B"]
+    has_final_state: Bool[Array, "T B"]
     """Where an episode ended with this step and its final state is still in the buffer."""
 
 
-def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int, before: int) -> Windows:
+def sample_windows(key: PRNGKeyArray, steps: Steps, batch: int, length: int, max_since_decision: int) -> Windows:
     """Sample windows of `length` steps, uniformly.
 
-    `before` is the most steps ago that an allocation can have been made. The buffer must hold at least
-    `length + before` time steps.
+    `max_since_decision` is the most steps ago that the allocation of a step can have been made. The buffer must hold at
+    least `length + max_since_decision` time steps.
     """
     time_key, env_key = jax.random.split(key)
     filled = jnp.minimum(steps.count, steps.length)
     newest_start = steps.count - length
-    starts = newest_start - jax.random.randint(time_key, (batch,), 0, filled - length - before + 1)
+    starts = newest_start - jax.random.randint(time_key, (batch,), 0, filled - length - max_since_decision + 1)
     environments = jax.random.randint(env_key, (batch,), 0, steps.rows.terminated.shape[1])
     times = starts[None, :] + jnp.arange(length)[:, None]
     rows = pick(steps.rows, times % steps.length, environments)
-    decided = (times - rows.since_decision) % steps.length
+    decided_at = (times - rows.since_decision) % steps.length
     return Windows(
         steps=rows,
-        decided=pick(steps.rows.state, decided, environments),
-        reached=pick(steps.ends, rows.end % steps.ends_kept),
-        kept=(rows.terminated | rows.truncated) & (rows.end >= steps.ended - steps.ends_kept),
+        decision_states=pick(steps.rows.state, decided_at, environments),
+        final_states=pick(steps.ends, rows.end % steps.final_states_kept),
+        has_final_state=(rows.terminated | rows.truncated) & (rows.end >= steps.ended - steps.final_states_kept),
     )
 
 
@@ -163,7 +166,7 @@ class Decision:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Decisions:
-    """The allocator's replay buffer: one ring of decisions per environment, since they decide at different times."""
+    """The allocator's replay buffer: a ring of decisions per environment, since they are made at different times."""
 
     rows: Decision
     """N x K decisions."""
@@ -179,10 +182,10 @@ class Decisions:
 def empty_decisions(example: Decision, length: int) -> Decisions:
     """An empty buffer of `length` decisions per environment, with shapes and dtypes from an example row of N."""
 
-    def room(leaf: Array) -> Array:
+    def ring(leaf: Array) -> Array:
         return jnp.zeros((leaf.shape[0], length, *leaf.shape[1:]), leaf.dtype)
 
-    return Decisions(jax.tree.map(room, example), jnp.zeros(example.terminated.shape[0], jnp.int32))
+    return Decisions(jax.tree.map(ring, example), jnp.zeros(example.terminated.shape[0], jnp.int32))
 
 
 def add_decisions(decisions: Decisions, new: Decision, made: Bool[Array, "N"]) -> Decisions:
@@ -201,20 +204,20 @@ def sample_decisions(
 ) -> Decision:
     """Sample decisions with probabilities that fall linearly with age, to zero at `max_age` environment steps.
 
-    Each comes with the rows after it in its ring, `length` x batch in all; `follow_each_other` tells which of them
-    really are its successors. The buffer must hold at least one decision younger than `max_age`.
+    Each comes with the rows after it in its ring, `length` x batch in all; `are_consecutive` tells which of them
+    are its successors. The buffer must hold at least one decision younger than `max_age`.
     """
     written = jnp.arange(decisions.length) < decisions.count[:, None]
-    youth = jnp.clip(1 - (now - decisions.rows.made_at) / max_age, 0, 1)
-    chances = jnp.cumsum(jnp.where(written, youth, 0))
+    weights = jnp.clip(1 - (now - decisions.rows.made_at) / max_age, 0, 1)
+    cumulative = jnp.cumsum(jnp.where(written, weights, 0))
     # 1 - uniform is never 0, so that no decision of probability 0 is drawn.
-    draws = (1 - jax.random.uniform(key, (batch,))) * chances[-1]
-    environments, first = jnp.divmod(jnp.searchsorted(chances, draws), decisions.length)
+    draws = (1 - jax.random.uniform(key, (batch,))) * cumulative[-1]
+    environments, first = jnp.divmod(jnp.searchsorted(cumulative, draws), decisions.length)
     index = (first + jnp.arange(length)[:, None]) % decisions.length
     return pick(decisions.rows, environments, index)
 
 
-def follow_each_other(chain: Decision) -> Bool[Array, "n B"]:
+def are_consecutive(chain: Decision) -> Bool[Array, "n B"]:
     """Mask of the decisions of a chain that are consecutive decisions of the first one's episode.
 
     A decision follows another if it was made later, in the state that the other led to. Being next to each other in

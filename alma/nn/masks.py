@@ -1,9 +1,6 @@
 """Attention masks: which entities each agent may attend to under an allocation."""
 
-from dataclasses import replace
-
 import jax
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from alma.task.view import View, subtask_of_entities
@@ -12,13 +9,6 @@ from alma.task.view import View, subtask_of_entities
 def allocation_matrix(allocation: Int[Array, "*b A"], subtasks: int) -> Float[Array, "*b A M"]:
     """The allocation one-hot over subtasks; a row of zeros for `NOBODY`."""
     return jax.nn.one_hot(allocation, subtasks)
-
-
-def select_features(features: tuple[int, ...], view: View) -> View:
-    """The view restricted to the entity features of these indices."""
-    if len(features) == view.entities.shape[-1]:
-        return view
-    return replace(view, entities=view.entities[..., np.array(features)])
 
 
 def same_subtask(view: View, allocation: Int[Array, "*b A"]) -> Bool[Array, "*b A E"]:

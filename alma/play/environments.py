@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from alma.nn.trees import select
+from alma.play.trees import select
 from alma.task.outcome import Outcome
 from alma.task.task import Task
 

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from alma.nn.trees import select, zeros_like
-from alma.play.decisions import InForce, apply_where, nothing_in_force, record_actions, renew
-from alma.play.situation import Situation
+from alma.play.decisions import InForce, apply_where, decisions_due, nothing_in_force, record_actions, renew
+from alma.play.situation import Situation, situations_of
 from alma.play.summary import Results, join
-from alma.play.team import Params, Team
+from alma.play.team import Team, TeamParams
+from alma.play.trees import select, zeros_like
 from alma.task.outcome import Outcome
 from alma.task.task import Task
 from alma.task.view import NOBODY, View, team_size
@@ -42,12 +42,12 @@ class Episodes:
     """The task's metrics, summed over steps."""
 
 
-def begin(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> Episodes:
-    """N episodes in their initial states; the first step makes the first allocation."""
+def begin(task: Task, team: Team, params: TeamParams, keys: Key[Array, "N"]) -> Episodes:
+    """N episodes in their initial states; the first decision is made in the first step."""
     count, spec = len(keys), task.spec
     reset_keys, key = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
     state = jax.vmap(task.reset)(reset_keys)
-    in_force = nothing_in_force(count, spec.agents, spec.subtasks, team.period, strategy=None)
+    in_force = nothing_in_force(count, spec.agents, spec.subtasks, team.play_period, strategy=None)
     situations = situations_of(state, jax.vmap(task.view)(state), in_force)
     advise = jax.vmap(partial(team.actors.advise_best, params["actors"]))
     outcome = jax.eval_shape(jax.vmap(task.step), key, state, in_force.last_action)[1]
@@ -66,26 +66,21 @@ def begin(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> Epis
     )
 
 
-def situations_of(state: Any, view: View, in_force: InForce) -> Situation:
-    """The situations of N environments."""
-    return Situation(state, view, in_force.allocation, in_force.last_action, in_force.strategy)
-
-
 class PlayedStep(NamedTuple):
     """One step of N episodes, recorded."""
 
     view: View
-    decided: Episodes
-    """The episodes after the allocation and before the actions of this step."""
+    before_actions: Episodes
+    """The episodes after the decisions and before the actions of this step."""
     outcome: Outcome
 
 
-def play_step(task: Task, team: Team, params: Params, episodes: Episodes) -> tuple[Episodes, PlayedStep]:
+def play_step(task: Task, team: Team, params: TeamParams, episodes: Episodes) -> tuple[Episodes, PlayedStep]:
     """Play one step of N episodes; also returns a record of it."""
     view = jax.vmap(task.view)(episodes.state)
-    decided = decide(team, params, episodes, view)
-    after, outcome = act(task, team, params, decided, view)
-    return select(episodes.done, episodes, after), PlayedStep(view, decided, outcome)
+    before_actions = decide(team, params, episodes, view)
+    after, outcome = act(task, team, params, before_actions, view)
+    return select(episodes.done, episodes, after), PlayedStep(view, before_actions, outcome)
 
 
 def deciding_keys(key: PRNGKeyArray) -> Key[Array, "3"]:
@@ -98,8 +93,8 @@ def acting_keys(key: PRNGKeyArray) -> Key[Array, "3"]:
     return jax.random.split(key, 3)
 
 
-def decide(team: Team, params: Params, episodes: Episodes, view: View) -> Episodes:
-    """Renew allocations and strategies where a decision is due."""
+def decide(team: Team, params: TeamParams, episodes: Episodes, view: View) -> Episodes:
+    """Make decisions, of the allocator and the coach, where they are due."""
     keys = jax.vmap(deciding_keys)(episodes.key)
     situations = situations_of(episodes.state, view, episodes.in_force)
 
@@ -109,27 +104,29 @@ def decide(team: Team, params: Params, episodes: Episodes, view: View) -> Episod
         advise = partial(team.actors.advise_best, params["actors"])
         return jax.vmap(allocate)(keys[:, 1], situations), jax.vmap(advise)(keys[:, 2], situations)
 
-    def where_due(in_force: InForce, due: Bool[Array, "N"]) -> Any:
-        return apply_where(due & ~episodes.done, fresh, (keys, situations), (in_force.allocation, in_force.strategy))
-
-    in_force, _ = renew(episodes.in_force, view, team.period, where_due)
-    return update_statistics(replace(episodes, key=keys[:, 0], in_force=in_force), episodes.in_force.allocation, view)
+    before = episodes.in_force
+    due = decisions_due(before, view, team.play_period)
+    allocation, strategy = apply_where(
+        due & ~episodes.done, fresh, (keys, situations), (before.allocation, before.strategy)
+    )
+    in_force = renew(before, view, due, allocation, strategy)
+    return update_statistics(replace(episodes, key=keys[:, 0], in_force=in_force), before.allocation, view)
 
 
 def update_statistics(episodes: Episodes, before: Int[Array, "N A"], view: View) -> Episodes:
     """Update the statistics of allocations: switches and unattended subtasks."""
     allocation = episodes.in_force.allocation
     still_active = jnp.take_along_axis(view.active, before, axis=-1)
-    torn_away = (allocation != before) & still_active & (before != NOBODY) & (allocation != NOBODY)
+    switched = (allocation != before) & still_active & (before != NOBODY) & (allocation != NOBODY)
     attended = jnp.any(allocation[:, :, None] == jnp.arange(view.active.shape[-1]), axis=1)
     return replace(
         episodes,
-        switches=episodes.switches + jnp.sum(torn_away, axis=-1),
+        switches=episodes.switches + jnp.sum(switched, axis=-1),
         unattended=episodes.unattended + jnp.sum(view.active & ~attended, axis=-1),
     )
 
 
-def act(task: Task, team: Team, params: Params, episodes: Episodes, view: View) -> tuple[Episodes, Outcome]:
+def act(task: Task, team: Team, params: TeamParams, episodes: Episodes, view: View) -> tuple[Episodes, Outcome]:
     """Let the actors act and step the task."""
     keys = jax.vmap(acting_keys)(episodes.key)
     situations = situations_of(episodes.state, view, episodes.in_force)
@@ -150,7 +147,7 @@ def act(task: Task, team: Team, params: Params, episodes: Episodes, view: View) 
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _play_batch(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> tuple[Episodes, Int[Array, "N"]]:
+def _play_batch(task: Task, team: Team, params: TeamParams, keys: Key[Array, "N"]) -> tuple[Episodes, Int[Array, "N"]]:
     episodes = begin(task, team, params, keys)
     sizes = jax.vmap(lambda state: team_size(task.view(state), task.spec.agents))(episodes.state)
 
@@ -175,7 +172,7 @@ def episode_keys(seed: int, count: int) -> Key[Array, "{count}"]:
 def play_episodes(
     task: Task,
     team: Team,
-    params: Params,
+    params: TeamParams,
     episodes: int,
     seed: int = 0,
     parallel: int = 256,

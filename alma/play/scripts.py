@@ -1,15 +1,37 @@
-"""Actors that follow a scripted policy or act at random."""
+"""Actors that follow a script: a scripted policy of the task, or random actions."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 from jaxtyping import PRNGKeyArray
 
 from alma.play.situation import Situation
-from alma.play.team import ScriptedActors
 from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 from alma.task.view import Actions, available_under
+
+Script: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Actions]
+"""A rule that acts: (parameters, key, situation) -> actions. Rules that were not learned ignore the parameters."""
+
+
+@dataclass(frozen=True)
+class ScriptedActors:
+    """Actors that follow a script and do not learn."""
+
+    script: Script
+
+    knows_subtasks: ClassVar[bool] = True
+    is_coached: ClassVar[bool] = False
+
+    def greedy(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Actions:
+        return self.script(params, key, situation)
+
+    def advise_best(self, params: Any, key: PRNGKeyArray, situation: Situation) -> None:
+        return None
+
+    def explain_actions(self, params: Any, key: PRNGKeyArray, situation: Situation) -> None:
+        return None
 
 
 def scripted_actors(task: Task, name: str) -> ScriptedActors:

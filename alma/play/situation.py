@@ -1,10 +1,11 @@
-"""The inputs of a decision (`Situation`), and explanations of decisions (`ActionValues`, `Candidates`)."""
+"""What actors and allocators choose from (`Situation`), and explanations of their choices (`ActionValues`,
+`Candidates`)."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int
 
+from alma.play.decisions import InForce
 from alma.task.view import Actions, Allocation, View
 
 Strategy: TypeAlias = Float[Array, "*b A H"] | None
@@ -12,7 +13,7 @@ Strategy: TypeAlias = Float[Array, "*b A H"] | None
 
 
 class Situation(NamedTuple):
-    """What actors or an allocator decide from, in one environment."""
+    """Everything that actors and an allocator choose from, in one environment; or in N, with a leading axis."""
 
     state: Any
     """The task state; only heuristics and scripted policies look at it."""
@@ -24,12 +25,9 @@ class Situation(NamedTuple):
     strategy: Strategy = None
 
 
-Rule: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Allocation]
-"""A rule that allocates: (parameters, key, situation) -> allocation. Rules that were not learned ignore the parameters.
-"""
-
-Script: TypeAlias = Callable[[Any, PRNGKeyArray, Situation], Actions]
-"""A rule that acts: (parameters, key, situation) -> actions."""
+def situations_of(state: Any, view: View, in_force: InForce) -> Situation:
+    """The situations of N environments."""
+    return Situation(state, view, in_force.allocation, in_force.last_action, in_force.strategy)
 
 
 class ActionValues(NamedTuple):

@@ -1,15 +1,15 @@
 """A team: actors and an allocator, learned or scripted, that play together."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from jaxtyping import PRNGKeyArray
 
-from alma.play.situation import ActionValues, Candidates, Script, Situation, Strategy
+from alma.play.situation import ActionValues, Candidates, Situation, Strategy
 from alma.task.view import Actions, Allocation
 
-Params: TypeAlias = Any
-"""The learned parameters of a team: `{"actors": ..., "allocator": ...}`."""
+TeamParams: TypeAlias = Any
+"""The parameters of a team, kept apart from it: `{"actors": ..., "allocator": ...}`."""
 
 
 @runtime_checkable
@@ -65,36 +65,17 @@ B_co = TypeVar("B_co", bound=PlayingAllocator, covariant=True)
 
 @dataclass(frozen=True)
 class Team(Generic[A_co, B_co]):
-    """Actors, an allocator, and how often it allocates. Their parameters are kept separately, as `Params`."""
+    """Actors, an allocator, and how often it allocates in play. Their parameters are kept apart, as `TeamParams`."""
 
     actors: A_co
     allocator: B_co
-    period: int
-    """Maximum number of steps between two allocations."""
+    play_period: int
+    """Maximum number of steps between two allocations when the team plays; training may have another."""
 
     def __post_init__(self) -> None:
-        if self.period < 1:
-            raise ValueError(f"the allocation period must be at least 1 step, not {self.period}")
+        if self.play_period < 1:
+            raise ValueError(f"the allocation period must be at least 1 step, not {self.play_period}")
 
 
-NOTHING_LEARNED: Params = {"actors": {}, "allocator": {}}
+NOTHING_LEARNED: TeamParams = {"actors": {}, "allocator": {}}
 """The parameters of a team that has nothing to learn: scripted actors and a rule as allocator."""
-
-
-@dataclass(frozen=True)
-class ScriptedActors:
-    """Actors that follow a scripted policy."""
-
-    script: Script
-
-    knows_subtasks: ClassVar[bool] = True
-    is_coached: ClassVar[bool] = False
-
-    def greedy(self, params: Any, key: PRNGKeyArray, situation: Situation) -> Actions:
-        return self.script(params, key, situation)
-
-    def advise_best(self, params: Any, key: PRNGKeyArray, situation: Situation) -> None:
-        return None
-
-    def explain_actions(self, params: Any, key: PRNGKeyArray, situation: Situation) -> None:
-        return None

@@ -12,7 +12,7 @@ from rich.progress import track
 
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
-from alma.play.team import Params, Team
+from alma.play.team import Team, TeamParams
 from alma.reproduce.figures import Arm, Case, Figure, plain
 from alma.reproduce.running import Budget
 from alma.runs.folder import RunFolder, read_json, write_json
@@ -105,7 +105,7 @@ def weights_of(folder: RunFolder) -> str | None:
     return fingerprint(weights) if weights.exists() else read_json(folder.result).get("weights")
 
 
-def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task) -> tuple[Team, Params]:
+def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task) -> tuple[Team, TeamParams]:
     """The team of a case and its parameters."""
     if case.allocator is None:
         return policy.team, policy.params

@@ -139,7 +139,7 @@ class Run:
         return state
 
     def _save(self, state: TrainState) -> None:
-        policy = Policy(self.config, self.trainer.learned(state))
+        policy = Policy(self.config, self.trainer.play_params(state))
         notes = {
             "config": learning_config(self.config),
             "seconds": self.seconds,
@@ -169,7 +169,7 @@ class Run:
         """Evaluate without exploration. Episodes depend only on seed and step, so that resuming changes nothing."""
         seed = (self.config.seed * 1_000_003 + step) % 2**31
         trainer = self.trainer
-        results = play_episodes(trainer.task, trainer.team, trainer.learned(state), episodes, seed)
+        results = play_episodes(trainer.task, trainer.team, trainer.play_params(state), episodes, seed)
         summary = {"step": step, "minutes": self.seconds / 60, **summarise(results)}
         self.evaluations = [*self.evaluations, summary]
         flat = {f"evaluation/{name}": value for name, value in summary.items() if name not in ("step", "minutes")}

@@ -18,7 +18,7 @@ from alma.allocators.rules import allocator_by_name
 from alma.allocators.search import SearchAllocator
 from alma.play.scripts import scripted_actors
 from alma.play.situation import Situation, Strategy
-from alma.play.team import Params, PlayingAllocator, Team
+from alma.play.team import PlayingAllocator, Team, TeamParams
 from alma.runs.checkpoint import named_leaves, written_at_once
 from alma.runs.config import RunConfig, from_json, to_json
 from alma.runs.pretrained import locate
@@ -41,7 +41,7 @@ class Policy:
     """
 
     config: RunConfig
-    params: Params
+    params: TeamParams
 
     @cached_property
     def task(self) -> Task:
@@ -56,7 +56,7 @@ class Policy:
     @property
     def period(self) -> int:
         """Maximum number of steps between two allocations."""
-        return self.team.period
+        return self.team.play_period
 
     def allocate(
         self, view: View, key: PRNGKeyArray, previous: Allocation | None = None, state: Any = None
@@ -171,22 +171,22 @@ def check_numbers(what: str, numbers: Array, agents: int, below: int, axes: int)
 
 
 @partial(jax.jit, static_argnums=0)
-def _allocate(team: LearningTeam, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
+def _allocate(team: LearningTeam, params: TeamParams, key: PRNGKeyArray, situation: Situation) -> Allocation:
     return team.allocator.greedy(params["allocator"], key, situation)
 
 
 @partial(jax.jit, static_argnums=0)
-def _act(team: LearningTeam, params: Params, key: PRNGKeyArray, situation: Situation) -> Actions:
+def _act(team: LearningTeam, params: TeamParams, key: PRNGKeyArray, situation: Situation) -> Actions:
     return team.actors.greedy(params["actors"], key, situation)
 
 
 @partial(jax.jit, static_argnums=0)
-def _values(team: LearningTeam, params: Params, key: PRNGKeyArray, situation: Situation) -> Float[Array, "A U"]:
+def _values(team: LearningTeam, params: TeamParams, key: PRNGKeyArray, situation: Situation) -> Float[Array, "A U"]:
     return team.actors.values(params["actors"], key, situation)
 
 
 @partial(jax.jit, static_argnums=0)
-def _advise(team: LearningTeam, params: Params, key: PRNGKeyArray, situation: Situation) -> Strategy:
+def _advise(team: LearningTeam, params: TeamParams, key: PRNGKeyArray, situation: Situation) -> Strategy:
     return team.actors.advise_best(params["actors"], key, situation)
 
 
@@ -202,7 +202,7 @@ def transplant(
     actors: Policy | str | None = None,
     allocator: Policy | str | None = None,
     task: Task | None = None,
-) -> tuple[Team, Params]:
+) -> tuple[Team, TeamParams]:
     """Combine actors and an allocator that were not trained together.
 
     Each defaults to that of `policy`. `actors` is another policy, `random`, or the name of a scripted policy of the
@@ -219,7 +219,7 @@ def transplant(
     elif not team.actors.knows_subtasks:
         raise ValueError(f"the actors of {trained.config.method!r} know no subtasks: no allocator can be put on them")
     params = {"actors": trained.params["actors"], "allocator": source.params["allocator"]}
-    return replace(team, allocator=_find_allocator(source, allocator, task), period=source.period), params
+    return replace(team, allocator=_find_allocator(source, allocator, task), play_period=source.period), params
 
 
 def _find_allocator(source: Policy, allocator: Policy | str | None, task: Task | None) -> PlayingAllocator:

@@ -323,16 +323,16 @@ def _check_choices(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
 
 
 def _check_scenes(task: Task, steps: list[CheckedStep]) -> Iterator[str]:
-    """If a task has scenes, they must show exactly the present entities."""
+    """If a task has scenes, they must show exactly the present entities, and say how every subtask stands or none."""
     entities, subtasks = task.spec.entities, task.spec.subtasks
     for checked in steps:
         scene = task.scene(checked.state)
         if scene is None:
             return
-        if len(scene.things) != entities:
-            yield f"a scene must have {entities} things, one for each entity, not {len(scene.things)}"
-        elif [thing is not None for thing in scene.things] != checked.view.present.tolist():
-            yield "a scene must have a thing for every entity that is present, and None for the others"
+        if len(scene.markers) != entities:
+            yield f"a scene must have {entities} markers, one for each entity, not {len(scene.markers)}"
+        elif [marker is not None for marker in scene.markers] != checked.view.present.tolist():
+            yield "a scene must have a marker for every entity that is present, and None for the others"
         if scene.standing and len(scene.standing) != subtasks:
             yield f"a scene must say how each of {subtasks} subtasks stands, or none, not {len(scene.standing)}"
 

@@ -22,8 +22,8 @@ Stroke = Literal["attack", "help"]
 
 
 @dataclass(frozen=True)
-class Thing:
-    """An entity on the map. Its name, shape, radius and letter must not change during an episode."""
+class Marker:
+    """An entity as it is drawn on the map. Its name, shape, radius and letter must not change during an episode."""
 
     name: str
     """The kind of entity: `builder`, `zealot`."""
@@ -38,7 +38,7 @@ class Thing:
     icons: Mapping[Icon, float] = field(default_factory=dict)
     """Icons drawn on the entity, with their strength from 0 (invisible) to 1."""
     status: str = ""
-    """Its condition, in a word or two."""
+    """The condition of the entity, in a word or two: `burned down`."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Scene:
 
     size: Point
     """Width and height of the map, whose corner is (0, 0)."""
-    things: tuple[Thing | None, ...]
+    markers: tuple[Marker | None, ...]
     """One for each entity, agents first; None for absent and dead entities."""
     places: tuple[Place, ...] = ()
     """Regions of the map; their number must not change during an episode."""
@@ -79,4 +79,4 @@ class Scene:
     subtask: str = "subtask"
     """What a subtask is called: `building`, `army`."""
     standing: tuple[str, ...] = ()
-    """The state of each subtask, in a word or two."""
+    """How each subtask stands, in a word or two: `on fire`, `retreats`; empty for subtasks that are absent."""

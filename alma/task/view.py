@@ -1,6 +1,6 @@
 """What learners see of a state: `View`, and functions of views and allocations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import jax
@@ -39,6 +39,13 @@ class View:
     """Index of the entity that an action is aimed at; -1 if it has no target."""
     relations: Float[Array, "A E R"]
     """Features of an entity relative to an agent (offset, distance, in reach, ...); zeros where either is absent."""
+
+
+def select_features(view: View, features: tuple[int, ...]) -> View:
+    """The view with only the entity features of these indices."""
+    if len(features) == view.entities.shape[-1]:
+        return view
+    return replace(view, entities=view.entities[..., np.array(features)])
 
 
 def subtask_of_entities(view: View, allocation: Int[Array | np.ndarray, "*b A"]) -> Int[Array, "*b E"]:

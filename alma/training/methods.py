@@ -17,7 +17,7 @@ from alma.actors.scope import Flat, Labelled, Masked, Scope
 from alma.allocators.allocator import TrainingAllocator
 from alma.allocators.learned import LearnedAllocator
 from alma.allocators.rules import RuleAllocator, allocate_nobody, allocator_by_name
-from alma.play.team import Params, Team
+from alma.play.team import Team, TeamParams
 from alma.task.importing import import_by_name
 from alma.task.spec import TaskSpec
 from alma.task.task import Task
@@ -106,10 +106,10 @@ def make_team(task: Task, options: TrainingOptions, method: str) -> LearningTeam
     return Team(actors, found.allocator(task, options, method), options.allocator.play_period or period)
 
 
-def params_like(team: LearningTeam, task: Task) -> Params:
+def params_like(team: LearningTeam, task: Task) -> TeamParams:
     """Shapes and dtypes of a team's parameters."""
 
-    def begin(key: PRNGKeyArray) -> Params:
+    def begin(key: PRNGKeyArray) -> TeamParams:
         state = jax.vmap(task.reset)(key[None])
         view = jax.vmap(task.view)(state)
         nobody = jnp.full((1, task.spec.agents), NOBODY, jnp.int32)

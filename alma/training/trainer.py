@@ -13,15 +13,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from alma.actors.actors import Actors, EpsilonGreedy
-from alma.allocators.allocator import Exploration, TrainingAllocator
+from alma.actors.actors import ActionExploration, Actors
+from alma.allocators.allocator import AllocationExploration, TrainingAllocator
 from alma.learning import replay
-from alma.learning.learner import Clock, LearnerState, Metrics, Params, follow
-from alma.nn.trees import select, zeros_like
-from alma.play.decisions import InForce, apply_where, nothing_in_force, record_actions, renew, reset_where_done
+from alma.learning.learner import Clock, LearnerState, Metrics, update_average
+from alma.play.decisions import InForce, decisions_due, nothing_in_force, record_actions, renew, reset_where_done
 from alma.play.environments import Environments, advance, start
-from alma.play.episodes import situations_of
-from alma.play.situation import Strategy
+from alma.play.situation import situations_of
+from alma.play.team import TeamParams
+from alma.play.trees import select, zeros_like
 from alma.task.outcome import Outcome
 from alma.task.task import Task
 from alma.task.view import NOBODY, View
@@ -37,12 +37,12 @@ class Rollout:
     environments: Environments
     in_force: InForce
     explored: Bool[Array, "N A"]
-    """Whether the last action was random."""
+    """Mask of the last actions that were random."""
     decision: replay.Decision | None
     """The unfinished transition of the decision in force, whose reward is still being summed; None if the allocator
     does not learn."""
     deciding: Bool[Array, "N"]
-    """Whether `decision` is valid; False before an episode's first decision."""
+    """Whether a decision is in force, so that `decision` is valid; False before the first one of an episode."""
 
 
 MAX_INDICES = 128
@@ -61,8 +61,8 @@ class TrainState:
     """None if the allocator does not learn."""
     actors: LearnerState
     allocator: LearnerState
-    average: Params
-    """Running average of the parameters of both levels; None unless `TrainingOptions.play` is `average`."""
+    average: TeamParams
+    """Running average of the live parameters; None unless `TrainingOptions.play` is `average`."""
     env_steps: Int[Array, ""]
     """Environment steps so far, over all environments."""
     episodes: Int[Array, ""]
@@ -101,8 +101,8 @@ class Trainer:
         return self.team.allocator
 
     @property
-    def period(self) -> int:
-        """N_t: maximum number of steps between two allocations in training."""
+    def training_period(self) -> int:
+        """N_t in training: maximum number of steps between two allocations."""
         return self.options.allocator.period
 
     @cached_property
@@ -129,13 +129,13 @@ class Trainer:
         nobody = jnp.full((count, spec.agents), NOBODY, jnp.int32)
         actors = self.actors.init(actor_key, view, nobody)
         allocator = self.allocator.init(allocator_key, view, nobody)
-        advice = zeros_like(jax.eval_shape(self.actors.networks.advise, actors.params, key, view))
+        strategy = zeros_like(jax.eval_shape(self.actors.networks.advise, actors.params, key, view))
         decision = self._no_decision(environments) if self.allocator.learns else None
         return TrainState(
             key=key,
             rollout=Rollout(
                 environments=environments,
-                in_force=nothing_in_force(count, spec.agents, spec.subtasks, self.period, advice),
+                in_force=nothing_in_force(count, spec.agents, spec.subtasks, self.training_period, strategy),
                 explored=jnp.zeros((count, spec.agents), bool),
                 decision=decision,
                 deciding=jnp.zeros(count, bool),
@@ -144,7 +144,7 @@ class Trainer:
             decisions=None if decision is None else replay.empty_decisions(decision, collection.decisions // count),
             actors=actors,
             allocator=allocator,
-            average=jax.tree.map(jnp.copy, _live(actors, allocator)) if self.options.play == "average" else None,
+            average=jax.tree.map(jnp.copy, _live_params(actors, allocator)) if self.options.play == "average" else None,
             env_steps=jnp.int32(0),
             episodes=jnp.int32(0),
             updates=jnp.int32(0),
@@ -153,6 +153,7 @@ class Trainer:
         )
 
     def _no_decision(self, environments: Environments) -> replay.Decision:
+        """What stands in for the decision in force before the first one."""
         count = self.options.collection.environments
         nobody = jnp.full((count, self.task.spec.agents), NOBODY, jnp.int8)
         return replay.Decision(
@@ -166,6 +167,7 @@ class Trainer:
         )
 
     def _example_step(self, environments: Environments) -> replay.Step:
+        """A step with the shapes and dtypes of all that are stored."""
         count = self.options.collection.environments
         small, flags = jnp.zeros((count, self.task.spec.agents), jnp.int8), jnp.zeros(count, bool)
         values = jax.eval_shape(self.actors.scope.active, self.views(environments.state))
@@ -181,57 +183,28 @@ class Trainer:
             end=flags.astype(jnp.int32),
         )
 
-    # ---- acting
+    # ---- playing
 
     def step(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """Step every environment once, with exploration, and store the step in replay."""
         key, allocation_key, coach_key, action_key, step_key = jax.random.split(state.key, 5)
-        explore, before = self.options.exploration, state.rollout.environments.state
-        view = self.views(before)
-
-        def decide(in_force: InForce, due: Bool[Array, "N"]) -> tuple[Int[Array, "N A"], Strategy]:
-            situations = situations_of(before, view, in_force)
-            exploration = Exploration(explore.proposal(state.env_steps), explore.subtask(state.env_steps))
-            allocation = self.allocator.allocate(state.allocator.params, allocation_key, situations, due, exploration)
-            advise = partial(self._advise_some, state.actors.params, coach_key)
-            return allocation, apply_where(due, advise, view, in_force.strategy)
-
-        in_force, due = renew(state.rollout.in_force, view, self.period, decide)
-        decisions, rollout = self._store_decisions(state, in_force, due)
-        actions, explored = self.actors.act(
-            state.actors.params,
-            action_key,
-            situations_of(before, view, in_force),
-            rollout.explored,
-            EpsilonGreedy(explore.action(state.env_steps), explore.persistence),
-        )
-        environments, reached, outcome = advance(self.task, step_key, rollout.environments, jnp.maximum(actions, 0))
-
-        small, done = partial(jnp.asarray, dtype=jnp.int8), outcome.done
-        row = replay.Step(
-            state=before,
-            allocation=small(in_force.allocation),
-            last_action=small(in_force.last_action),
-            action=small(jnp.maximum(actions, 0)),
-            rewards=self.actors.scope.rewards(outcome),
-            terminated=outcome.terminated,
-            truncated=outcome.truncated,
-            since_decision=in_force.since_decision.astype(jnp.int16),
-            end=jnp.zeros_like(in_force.since_decision),
-        )
-        decisions, decision = self._add_outcome(decisions, rollout, environments, outcome)
+        before = state.rollout
+        view = self.views(before.environments.state)
+        due = decisions_due(before.in_force, view, self.training_period)
+        in_force = self._decide(state, view, due, allocation_key, coach_key)
+        actions, explored = self._act(state, view, in_force, action_key)
+        taken = jnp.maximum(actions, 0)  # absent agents have no action
+        environments, reached, outcome = advance(self.task, step_key, before.environments, taken)
+        decisions, decision = self._store_decisions(state, in_force, due, environments, outcome)
+        row = self._replay_row(before.environments.state, in_force, taken, outcome)
+        done = outcome.done
         rollout = Rollout(
             environments=environments,
-            in_force=reset_where_done(record_actions(in_force, actions), done, self.period),
+            in_force=reset_where_done(record_actions(in_force, actions), done, self.training_period),
             explored=explored & ~done[:, None],
             decision=decision,
-            deciding=rollout.deciding & ~done,
+            deciding=(before.deciding | due) & ~done,
         )
-        metrics = {
-            "episodes": jnp.sum(done, dtype=jnp.float32),
-            "solved": jnp.sum(outcome.success, dtype=jnp.float32),
-            "reward": jnp.sum(outcome.reward),
-        }
         return replace(
             state,
             key=key,
@@ -241,43 +214,84 @@ class Trainer:
             env_steps=state.env_steps + self.options.collection.environments,
             episodes=state.episodes + jnp.sum(done),
             credit=jnp.where(self._is_warm(state), state.credit + jnp.sum(done), 0),
-        ), metrics
+        ), _step_metrics(outcome)
 
-    def _advise_some(self, params: Params, key: PRNGKeyArray, portion: Int[Array, ""], view: View) -> Strategy:
-        return self.actors.networks.advise(params, jax.random.fold_in(key, portion), view)
+    def _decide(
+        self,
+        state: TrainState,
+        view: View,
+        due: Bool[Array, "N"],
+        allocation_key: PRNGKeyArray,
+        coach_key: PRNGKeyArray,
+    ) -> InForce:
+        """Make decisions, of the allocator and the coach, where they are due."""
+        before, schedules = state.rollout.in_force, self.options.exploration
+        situations = situations_of(state.rollout.environments.state, view, before)
+        exploration = AllocationExploration(schedules.proposal(state.env_steps), schedules.subtask(state.env_steps))
+        allocation = self.allocator.allocate(state.allocator.params, allocation_key, situations, due, exploration)
+        strategy = self.actors.advise(state.actors.params, coach_key, situations, due)
+        return renew(before, view, due, allocation, strategy)
+
+    def _act(
+        self, state: TrainState, view: View, in_force: InForce, key: PRNGKeyArray
+    ) -> tuple[Int[Array, "N A"], Bool[Array, "N A"]]:
+        """The actions of all agents, and the mask of the random ones."""
+        schedules = self.options.exploration
+        exploration = ActionExploration(schedules.action(state.env_steps), schedules.persistence)
+        situations = situations_of(state.rollout.environments.state, view, in_force)
+        return self.actors.act(state.actors.params, key, situations, state.rollout.explored, exploration)
 
     def _store_decisions(
-        self, state: TrainState, in_force: InForce, due: Bool[Array, "N"]
-    ) -> tuple[replay.Decisions | None, Rollout]:
-        """Where a decision is due, store the transition of the last decision in replay and begin a new one."""
-        rollout, now = state.rollout, state.rollout.environments.state
-        later = replace(rollout, in_force=in_force, deciding=rollout.deciding | due)
-        if state.decisions is None or rollout.decision is None:
-            return None, later
-        over = replace(rollout.decision, next_state=now, terminated=jnp.zeros_like(due))
-        fresh = replay.Decision(
-            state=now,
-            previous=rollout.in_force.allocation.astype(jnp.int8),
-            allocation=in_force.allocation.astype(jnp.int8),
-            reward=jnp.zeros_like(rollout.decision.reward),
-            next_state=now,
-            terminated=jnp.zeros_like(due),
-            made_at=jnp.broadcast_to(state.env_steps, due.shape),
-        )
-        decisions = replay.add_decisions(state.decisions, over, due & rollout.deciding)
-        return decisions, replace(later, decision=select(due, fresh, rollout.decision))
-
-    def _add_outcome(
-        self, decisions: replay.Decisions | None, rollout: Rollout, environments: Environments, outcome: Outcome
+        self,
+        state: TrainState,
+        in_force: InForce,
+        due: Bool[Array, "N"],
+        environments: Environments,
+        outcome: Outcome,
     ) -> tuple[replay.Decisions | None, replay.Decision | None]:
-        """Add the reward to the decision in force; store its transition where the episode has terminated."""
-        if decisions is None or rollout.decision is None:
+        """Store decisions in replay where the next one replaces them or the episode has terminated.
+
+        Returns the replay buffer, and the unfinished transitions of the decisions in force, with the reward of this
+        step.
+        """
+        rollout, now = state.rollout, state.rollout.environments.state
+        if state.decisions is None or rollout.decision is None:
             return None, None
-        decision = replace(rollout.decision, reward=rollout.decision.reward + outcome.reward)
+        replaced = replace(rollout.decision, next_state=now, terminated=jnp.zeros_like(due))
+        decisions = replay.add_decisions(state.decisions, replaced, due & rollout.deciding)
+        decision = select(due, self._new_decision(state, in_force, now), rollout.decision)
+        decision = replace(decision, reward=decision.reward + outcome.reward)
         # The value of the next state of a terminal transition is not used. It is set to the first state of the next
         # episode, so that the proposal network is trained in first states too.
         last = replace(decision, next_state=environments.state, terminated=outcome.terminated)
-        return replay.add_decisions(decisions, last, outcome.terminated & rollout.deciding), decision
+        return replay.add_decisions(decisions, last, outcome.terminated & (rollout.deciding | due)), decision
+
+    def _new_decision(self, state: TrainState, in_force: InForce, now: Any) -> replay.Decision:
+        """The unfinished transitions of decisions made in this step; their next states are not known yet."""
+        done = jnp.zeros_like(state.rollout.deciding)
+        return replay.Decision(
+            state=now,
+            previous=_small(state.rollout.in_force.allocation),
+            allocation=_small(in_force.allocation),
+            reward=jnp.zeros(done.shape),
+            next_state=now,
+            terminated=done,
+            made_at=jnp.broadcast_to(state.env_steps, done.shape),
+        )
+
+    def _replay_row(self, before: Any, in_force: InForce, actions: Int[Array, "N A"], outcome: Outcome) -> replay.Step:
+        """The step as the actors' replay buffer stores it; `before` are the states before the step."""
+        return replay.Step(
+            state=before,
+            allocation=_small(in_force.allocation),
+            last_action=_small(in_force.last_action),
+            action=_small(actions),
+            rewards=self.actors.scope.rewards(outcome),
+            terminated=outcome.terminated,
+            truncated=outcome.truncated,
+            since_decision=in_force.since_decision.astype(jnp.int16),
+            end=jnp.zeros_like(in_force.since_decision),
+        )
 
     # ---- learning
 
@@ -290,17 +304,17 @@ class Trainer:
         allocator, allocator_metrics = self.allocator.update(
             state.allocator, allocator_key, state.decisions, self.views, clock
         )
-        updates = state.updates + 1
-        learned = replace(
+        live, updates = _live_params(actors, allocator), state.updates + 1
+        after = replace(
             state,
             key=key,
             actors=actors,
             allocator=allocator,
-            average=None if state.average is None else follow(state.average, _live(actors, allocator), updates),
+            average=None if state.average is None else update_average(state.average, live, updates),
             updates=updates,
             credit=state.credit - self.options.collection.episodes_per_update,
         )
-        return learned, {**actor_metrics, **allocator_metrics}
+        return after, {**actor_metrics, **allocator_metrics}
 
     def clock(self, state: TrainState) -> Clock:
         """How far the run has got."""
@@ -309,24 +323,24 @@ class Trainer:
     def _is_warm(self, state: TrainState) -> Bool[Array, ""]:
         return state.env_steps >= self.options.collection.warmup
 
-    def update_is_due(self, state: TrainState) -> Bool[Array, ""]:
+    def is_ready_to_update(self, state: TrainState) -> Bool[Array, ""]:
         """Whether warm-up is over and enough episodes have finished since the last update."""
         return self._is_warm(state) & (state.credit >= self.options.collection.episodes_per_update)
 
-    def _update_if_due(self, state: TrainState) -> tuple[TrainState, Metrics]:
-        """Update if that is due; the metrics are zeros if not."""
+    def _update_if_ready(self, state: TrainState) -> tuple[TrainState, Metrics]:
+        """Update if the run is ready for that; the metrics are zeros if not."""
         metrics = jax.eval_shape(self.update, state)[1]
-        nothing = {name: jnp.zeros(value.shape, value.dtype) for name, value in metrics.items()}
+        no_metrics = {name: jnp.zeros(value.shape, value.dtype) for name, value in metrics.items()}
 
-        def learn(state: TrainState) -> Any:
+        def update(state: TrainState) -> Any:
             after, metrics = self.update(state)
-            return _changed(after), metrics
+            return _changed_by_update(after), metrics
 
         def wait(state: TrainState) -> Any:
-            return _changed(state), nothing
+            return _changed_by_update(state), no_metrics
 
         # Only what an update changes goes through the conditional, or the replay buffers would be copied.
-        changed, metrics = jax.lax.cond(self.update_is_due(state), learn, wait, state)
+        changed, metrics = jax.lax.cond(self.is_ready_to_update(state), update, wait, state)
         return replace(state, **changed), metrics
 
     # ---- both
@@ -339,38 +353,52 @@ class Trainer:
         updates_before = state.updates
 
         def iteration(state: TrainState, _: None) -> tuple[TrainState, Any]:
-            state, played = jax.lax.scan(lambda s, _: self.step(s), state, length=steps)
-            state, learned = self._update_if_due(state)
-            return state, (played, learned)
+            state, of_steps = jax.lax.scan(lambda s, _: self.step(s), state, length=steps)
+            state, of_update = self._update_if_ready(state)
+            return state, (of_steps, of_update)
 
-        state, (played, learned) = jax.lax.scan(iteration, state, length=iterations)
+        state, (of_steps, of_updates) = jax.lax.scan(iteration, state, length=iterations)
         updates = state.updates - updates_before
         return state, {
-            **{name: jnp.sum(value) for name, value in played.items()},
-            **{name: jnp.sum(value) / jnp.maximum(updates, 1) for name, value in learned.items()},
+            **{name: jnp.sum(value) for name, value in of_steps.items()},
+            **{name: jnp.sum(value) / jnp.maximum(updates, 1) for name, value in of_updates.items()},
             "updates": updates.astype(jnp.float32),
         }
 
     # ---- results
 
-    def learned(self, state: TrainState) -> Params:
-        """The parameters that are evaluated and saved: live, target or averaged ones (see `TrainingOptions.play`)."""
+    def play_params(self, state: TrainState) -> TeamParams:
+        """The parameters that play, in evaluations and as the saved policy: see `TrainingOptions.play`."""
         if self.options.play == "average":
             return state.average
         if self.options.play == "target":
             return {"actors": state.actors.target, "allocator": state.allocator.target}
-        return _live(state.actors, state.allocator)
+        return _live_params(state.actors, state.allocator)
 
     def state_like(self) -> TrainState:
         """Shapes and dtypes of the train state."""
         return jax.eval_shape(self.init, jax.random.key(0))
 
 
-def _live(actors: LearnerState, allocator: LearnerState) -> Params:
+def _live_params(actors: LearnerState, allocator: LearnerState) -> TeamParams:
     return {"actors": actors.params, "allocator": allocator.params}
 
 
-def _changed(state: TrainState) -> dict[str, Any]:
+def _small(numbers: Int[Array, "N A"]) -> Int[Array, "N A"]:
+    """Numbers of subtasks or actions as replay stores them."""
+    return numbers.astype(jnp.int8)
+
+
+def _step_metrics(outcome: Outcome) -> Metrics:
+    """Sums over environments."""
+    return {
+        "episodes": jnp.sum(outcome.done, dtype=jnp.float32),
+        "solved": jnp.sum(outcome.success, dtype=jnp.float32),
+        "reward": jnp.sum(outcome.reward),
+    }
+
+
+def _changed_by_update(state: TrainState) -> dict[str, Any]:
     """The fields that an update changes."""
     return {name: getattr(state, name) for name in ("key", "actors", "allocator", "average", "updates", "credit")}
 

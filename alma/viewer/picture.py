@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 from PIL import Image
 
-from alma.task.scene import PALETTE, Point, Scene, Thing
+from alma.task.scene import PALETTE, Marker, Point, Scene
 from alma.task.task import Task
 from alma.task.view import NOBODY
 from alma.viewer.canvas import FAINT, INK, Canvas
@@ -90,7 +90,7 @@ class Panel:
         return "   ".join([" ".join(what), f"step {step}", ending])
 
     def _names(self) -> dict[int, str]:
-        things = self.scenes[0].things
+        things = self.scenes[0].markers
         return {agent: f"{thing.name if (thing := things[agent]) else 'agent'} {agent}" for agent in self.agents}
 
 
@@ -110,12 +110,12 @@ class MapPicture:
     def at(self, place: Point) -> Point:
         return MARGIN + place[0] * self.scale, HEADER + (self.scene.size[1] - place[1]) * self.scale
 
-    def shown(self, which: slice) -> list[tuple[Thing, int]]:
+    def shown(self, which: slice) -> list[tuple[Marker, int]]:
         """Present entities with their subtasks; those of agents are the ones they are allocated to."""
         frames = self.recording.frames
         allocation, subtask = frames.allocation[self.step].tolist(), np.asarray(frames.view.subtask)[self.step]
         subtasks = [*allocation, *subtask[len(allocation) :].tolist()]
-        pairs = zip(self.scene.things[which], subtasks[which], strict=True)
+        pairs = zip(self.scene.markers[which], subtasks[which], strict=True)
         return [(thing, subtask) for thing, subtask in pairs if thing is not None]
 
     def draw(self) -> None:
@@ -149,7 +149,7 @@ class MapPicture:
             label = place.label if place.subtask is None else f"{place.subtask} {place.label}"
             canvas.text((x, y + (place.radius + 0.7) * self.scale), label, 12, INK, "mm")
 
-    def _draw_link(self, agent: Thing, members: list[Point], colour: str) -> None:
+    def _draw_link(self, agent: Marker, members: list[Point], colour: str) -> None:
         """Draw a line from an agent to the centre of its subtask's entities."""
         if members:
             x, y = np.mean(members, axis=0).tolist()
@@ -157,11 +157,11 @@ class MapPicture:
 
     def _draw_lines(self) -> None:
         for line in self.scene.lines:
-            start, end = self.scene.things[line.start], self.scene.things[line.end]
+            start, end = self.scene.markers[line.start], self.scene.markers[line.end]
             if start is not None and end is not None:
                 self.canvas.line([self.at(start.at), self.at(end.at)], STROKES[line.kind], 2)
 
-    def _draw_thing(self, thing: Thing, subtask: int, edge: str, faint: bool = False) -> None:
+    def _draw_thing(self, thing: Marker, subtask: int, edge: str, faint: bool = False) -> None:
         """Draw an entity, faint if its subtask is not active."""
         canvas, (x, y) = self.canvas, self.at(thing.at)
         radius = max(thing.radius * self.scale, 8)
@@ -177,7 +177,7 @@ class MapPicture:
             canvas.block(corner, 2 * radius, 3, OVER)
             canvas.block(corner, max(2 * radius * share, 0.5), 3, bar)
 
-    def _draw_icons(self, thing: Thing, x: float, y: float, radius: float) -> None:
+    def _draw_icons(self, thing: Marker, x: float, y: float, radius: float) -> None:
         canvas, icons = self.canvas, thing.icons
 
         def around(points: Sequence[Point], size: float = radius, left: float = 0, down: float = 0) -> list[Point]:

@@ -18,10 +18,9 @@ from alma.play.episodes import (
     deciding_keys,
     episode_keys,
     play_step,
-    situations_of,
 )
-from alma.play.situation import ActionValues, Candidates
-from alma.play.team import Params, Team
+from alma.play.situation import ActionValues, Candidates, situations_of
+from alma.play.team import Team, TeamParams
 from alma.task.outcome import Outcome
 from alma.task.task import Task
 from alma.task.view import View
@@ -92,7 +91,7 @@ class Recording:
         return "a subtask has finished" if np.any(before & ~now) else "a subtask has appeared"
 
 
-def record(task: Task, team: Team, params: Params, episodes: int = 1, seed: int = 0) -> list[Recording]:
+def record(task: Task, team: Team, params: TeamParams, episodes: int = 1, seed: int = 0) -> list[Recording]:
     """Record the first episodes of a seed, the same ones that `play_episodes` plays."""
     check_episodes(episodes)
     last, frames = jax.device_get(_play(task, team, params, episode_keys(seed, episodes)))
@@ -103,11 +102,11 @@ def _cut(team: Team, last: Episodes, frames: Frame) -> Recording:
     """The recording of one episode, without the frames after its end."""
     length = int(last.length)
     kept = jax.tree.map(itemgetter(slice(length + 1)), frames)
-    return Recording(kept, length, bool(last.success), float(last.total), team.period)
+    return Recording(kept, length, bool(last.success), float(last.total), team.play_period)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _play(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> tuple[Episodes, Frame]:
+def _play(task: Task, team: Team, params: TeamParams, keys: Key[Array, "N"]) -> tuple[Episodes, Frame]:
     """Play N episodes to their ends; also returns all their frames, (N, steps)."""
     episodes = begin(task, team, params, keys)
     steps = task.spec.max_steps + 1  # one more, to see the last state
@@ -115,7 +114,7 @@ def _play(task: Task, team: Team, params: Params, keys: Key[Array, "N"]) -> tupl
     return last, jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), frames)
 
 
-def _watch(task: Task, team: Team, params: Params, episodes: Episodes) -> tuple[Episodes, Frame]:
+def _watch(task: Task, team: Team, params: TeamParams, episodes: Episodes) -> tuple[Episodes, Frame]:
     """Play one step; its frame explains decisions by evaluating allocator and actors again, with the same keys."""
     after, (view, decided, outcome) = play_step(task, team, params, episodes)
     decision_key = jax.vmap(deciding_keys)(episodes.key)[:, 1]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from alma.task.scene import PALETTE, Scene, Thing
+from alma.task.scene import PALETTE, Marker, Scene
 from alma.task.task import Task
 from alma.task.view import NOBODY
 from alma.viewer.record import Recording
@@ -161,7 +161,7 @@ def _tell_scenes(scenes: Sequence[Scene | None]) -> Json | None:
         "grid": first.grid,
         "subtask": first.subtask,
         "standing": [column(standing) for standing in zip(*(scene.standing for scene in known), strict=True)],
-        "things": [_tell_thing(things) for things in zip(*(scene.things for scene in known), strict=True)],
+        "things": [_tell_thing(things) for things in zip(*(scene.markers for scene in known), strict=True)],
         "places": [
             {
                 "at": rounded(places[0].at, 2),
@@ -184,7 +184,7 @@ def whole(scenes: Sequence[Scene | None]) -> list[Scene]:
     return known
 
 
-def _tell_thing(things: Sequence[Thing | None]) -> Json | None:
+def _tell_thing(things: Sequence[Marker | None]) -> Json | None:
     """One entity over all frames; while it is absent, its last properties are repeated."""
     seen = [thing for thing in things if thing is not None]
     if not seen:

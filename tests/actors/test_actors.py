@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import pytest
 
 import alma
-from alma.actors.actors import Actors, EpsilonGreedy
+from alma.actors.actors import ActionExploration, Actors
 from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.actors.scope import Masked
 from alma.play.situation import Situation
 
 TASK = alma.make("save-the-city", agents=2)
 OPTIONS = ActorOptions(networks=ActorNetworkOptions(width=8, hidden=8))
-ACTORS = Actors(TASK.spec, OPTIONS, Masked(TASK.spec), period=5)
+ACTORS = Actors(TASK.spec, OPTIONS, Masked(TASK.spec), training_period=5)
 ENVIRONMENTS, STEPS = 256, 120
 
 
@@ -29,7 +29,7 @@ def explore():
         def step(carry, key):
             last_action, explored = carry
             situations = Situation(state, view, allocation, last_action)
-            acted = ACTORS.act(params, key, situations, explored, EpsilonGreedy(share, persistence))
+            acted = ACTORS.act(params, key, situations, explored, ActionExploration(share, persistence))
             return acted, acted
 
         begun = allocation - 1, jnp.zeros((ENVIRONMENTS, 2), bool)

@@ -20,8 +20,8 @@ from alma.play.situation import Situation
 
 KEY = jax.random.key(0)
 NETWORKS = ActorNetworkOptions(width=8, heads=2, hidden=8)
-COACHED = CoachedActors(SPEC, ActorOptions(networks=NETWORKS), Flat(SPEC), period=5)
-PLAIN = Actors(SPEC, ActorOptions(networks=NETWORKS), Flat(SPEC), period=5)
+COACHED = CoachedActors(SPEC, ActorOptions(networks=NETWORKS), Flat(SPEC), training_period=5)
+PLAIN = Actors(SPEC, ActorOptions(networks=NETWORKS), Flat(SPEC), training_period=5)
 NOWHERE = jnp.full((2, 3), NOBODY)
 VIEW = jax.tree.map(lambda *leaves: jnp.stack(leaves), random_view(0), random_view(1))
 
@@ -121,7 +121,7 @@ def test_the_loss_reaches_the_coach_through_what_agents_do(params):
     loss, metrics = COACHED.loss(params, KEY, batch)
     extra = metrics["recognition_loss"] - 0.1 * metrics["strategy_entropy"]
     assert float(loss) == pytest.approx(float(metrics["actor_loss"] + 5e-5 * extra), rel=1e-5)
-    silent = CoachedActors(SPEC, ActorOptions(networks=NETWORKS, advice=0.0), Flat(SPEC), period=5)
+    silent = CoachedActors(SPEC, ActorOptions(networks=NETWORKS, advice=0.0), Flat(SPEC), training_period=5)
     gradients = jax.grad(lambda params: silent.loss(params, KEY, batch)[0])(params)
     assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(gradients["coach"]))
     assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(gradients["recogniser"]))

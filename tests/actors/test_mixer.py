@@ -165,4 +165,4 @@ def test_sum_by_hand():
 def test_independent_agents_by_hand():
     mixer, sight = Independent(), see(allocation=jnp.asarray([0, -1, 1]))
     assert mixer.apply({}, UTILITIES[None], sight, sight.relates[None], LAST).tolist() == [0.5, 0.0, 2.0]
-    assert mixer.spread(jnp.asarray([5.0, 7.0, 9.0]), sight.members).tolist() == [5.0, 0.0, 7.0]
+    assert mixer.per_value(jnp.asarray([5.0, 7.0, 9.0]), sight.members).tolist() == [5.0, 0.0, 7.0]

@@ -79,7 +79,7 @@ ALLOCATION = jnp.asarray([0, 0, 1])
 def learned():
     """Masked actors whose utilities are added up, and two sets of parameters."""
     networks = ActorNetworkOptions(width=8, heads=2, hidden=8)
-    actors = Actors(SPEC, ActorOptions(batch=2, networks=networks), Masked(SPEC), period=1)
+    actors = Actors(SPEC, ActorOptions(batch=2, networks=networks), Masked(SPEC), training_period=1)
     view = jax.tree.map(lambda leaf: leaf[None], random_view())
     params, target = (actors.init(jax.random.key(seed), view, ALLOCATION[None]).params for seed in (1, 2))
     return actors.networks, params, target
@@ -114,7 +114,7 @@ def test_targets_by_hand(learned):
         networks,
         lambda index: jax.tree.map(lambda leaf: leaf[index], table),
         jax.random.key(0),
-        Windows(rows, rows.state, rows.state, kept=jnp.zeros((3, 2), bool)),
+        Windows(rows, rows.state, rows.state, has_final_state=jnp.zeros((3, 2), bool)),
         gamma=GAMMA,
         reward_scale=10.0,
     )
@@ -131,7 +131,7 @@ def test_targets_by_hand(learned):
     np.testing.assert_allclose(batch.target[0, :2], expected[:2], rtol=1e-5)
     np.testing.assert_allclose(batch.target[1, 0], 10 * (1 + GAMMA * 8), rtol=1e-6, err_msg="finished: no future")
     np.testing.assert_allclose(batch.target[1, 1], expected[1], rtol=1e-5)
-    assert batch.counts.tolist() == [[1, 1, 0]] * 2, "nobody is in the third"
+    assert batch.weights.tolist() == [[1, 1, 0]] * 2, "nobody is in the third"
 
 
 ENDS = {"terminated": [True, False, False], "truncated": [False, True, False]}
@@ -151,7 +151,7 @@ def ended_windows(kept):
         since_decision=jnp.zeros((2, 3), int),
         end=jnp.zeros((2, 3), int),
     )
-    return Windows(rows, rows.state, jnp.ones((2, 3), int), kept=jnp.full((2, 3), kept))
+    return Windows(rows, rows.state, jnp.ones((2, 3), int), has_final_state=jnp.full((2, 3), kept))
 
 
 END_VIEW = replace(random_view(1), active=jnp.asarray([False, True, True]))
@@ -187,29 +187,29 @@ def greedy_values(learned, view, last_action, allocation=ALLOCATION):
 
 def test_values_end_with_their_own_subtask(learned):
     """Another subtask may end the episode: an unfinished one goes on in the state that the episode ended in."""
-    batch = ended_batch(learned, ends="subtask")
+    batch = ended_batch(learned, value_ends="subtask")
     beyond = GAMMA * greedy_values(learned, END_VIEW, 2)
     np.testing.assert_allclose(batch.target[0, :2], [1, 2 + beyond[1]], rtol=1e-5)
     np.testing.assert_allclose(batch.target[1, :2], [1, 2 + beyond[1]], rtol=1e-5)
     going_on = [1, 2] + GAMMA * greedy_values(learned, random_view(2), 3)
     np.testing.assert_allclose(batch.target[2, :2], going_on, rtol=1e-5)
-    assert batch.counts.tolist() == [[1, 1, 0]] * 3
+    assert batch.weights.tolist() == [[1, 1, 0]] * 3
 
 
 def test_values_end_with_the_episode(learned):
     """If it was really over; a time limit is bootstrapped through."""
-    batch = ended_batch(learned, ends="episode")
+    batch = ended_batch(learned, value_ends="episode")
     np.testing.assert_allclose(batch.target[0, :2], [1, 2], rtol=1e-6)
     beyond = GAMMA * greedy_values(learned, END_VIEW, 2)
     np.testing.assert_allclose(batch.target[1, :2], [1, 2 + beyond[1]], rtol=1e-5)
-    assert batch.counts.tolist() == [[1, 1, 0]] * 3
+    assert batch.weights.tolist() == [[1, 1, 0]] * 3
 
 
-@pytest.mark.parametrize(("ends", "counting"), [("subtask", [0, 0, 1]), ("episode", [1, 0, 1])])
-def test_steps_whose_next_state_is_lost_do_not_count(learned, ends, counting):
+@pytest.mark.parametrize(("value_ends", "counting"), [("subtask", [0, 0, 1]), ("episode", [1, 0, 1])])
+def test_steps_whose_next_state_is_lost_do_not_count(learned, value_ends, counting):
     """Where nothing of it is needed they do: an end without a value beyond."""
-    counts = ended_batch(learned, kept=False, ends=ends).counts
-    assert counts.tolist() == [[count, count, 0] for count in counting]
+    weights = ended_batch(learned, kept=False, value_ends=value_ends).weights
+    assert weights.tolist() == [[count, count, 0] for count in counting]
 
 
 def test_a_team_of_which_nobody_is_left_has_no_future(learned):
@@ -228,7 +228,7 @@ def test_a_team_of_which_nobody_is_left_has_no_future(learned):
         ended_windows(kept=True),
         gamma=GAMMA,
         reward_scale=1.0,
-        ends="subtask",
+        value_ends="subtask",
     )
     assert batch.target[:, 0].tolist() == [1, 1, 1]
     assert (batch.target[:, 1] > 2).all(), "the other team has one"
@@ -237,7 +237,7 @@ def test_a_team_of_which_nobody_is_left_has_no_future(learned):
 def test_the_task_as_a_whole_ends_with_its_episode():
     """Flat actors learn one value, which has nothing beyond the end of the episode."""
     networks = ActorNetworkOptions(width=8, heads=2, hidden=8)
-    actors = Actors(SPEC, ActorOptions(batch=2, networks=networks), Flat(SPEC), period=1)
+    actors = Actors(SPEC, ActorOptions(batch=2, networks=networks), Flat(SPEC), training_period=1)
     view = jax.tree.map(lambda leaf: leaf[None], random_view())
     params = actors.init(jax.random.key(1), view, ALLOCATION[None]).params
     table = jax.tree.map(lambda *leaves: jnp.stack(leaves), random_view(0), END_VIEW, random_view(2))
@@ -251,7 +251,7 @@ def test_the_task_as_a_whole_ends_with_its_episode():
         windows._replace(steps=replace(windows.steps, rewards=windows.steps.rewards[..., :1])),
         gamma=GAMMA,
         reward_scale=1.0,
-        ends="subtask",
+        value_ends="subtask",
     )
     assert float(batch.target[0, 0]) == 1
     assert float(batch.target[1, 0]) != 1, "a time limit is no end"
@@ -294,12 +294,12 @@ def test_the_loss_is_the_mean_square_of_errors_that_count(learned):
     chosen = jnp.asarray([[1.0, 2.0, 5.0], [0.0, 1.0, 4.0]])  # values of subtasks: 3 and 5, 1 and 4
     batch = ActorBatch(
         view=sight.view,
-        decided=sight.view,
+        decision_view=sight.view,
         allocation=jnp.stack([ALLOCATION, ALLOCATION]),
         last_action=jnp.zeros((2, AGENTS), int),
         action=jnp.zeros((2, AGENTS), int),
         target=jnp.asarray([[1.0, 8.0, 50.0], [9.0, 4.0, 50.0]]),
-        counts=jnp.asarray([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]),
+        weights=jnp.asarray([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]),
     )
     loss, metrics = qmix_loss(params, networks, batch, sight, chosen)
     assert float(loss) == pytest.approx((2**2 + 3**2 + 0) / 3)

@@ -39,7 +39,7 @@ def test_groups_are_groups():
 def actors(imagination, mixer="qmix", window=1, scope=Masked, trunk="attention"):
     networks = ActorNetworkOptions(trunk=trunk, width=8, heads=2, hidden=8, mixer=mixer, hyper_width=8)
     options = ActorOptions(batch=4, window=window, imagination=imagination, networks=networks)
-    return Actors(SPEC, options, scope(SPEC), period=5)
+    return Actors(SPEC, options, scope(SPEC), training_period=5)
 
 
 def a_batch(rows=4):
@@ -110,7 +110,7 @@ def test_it_works_without_subtasks_too():
     flat = actors(0.5, scope=Flat)
     batch = a_batch()
     params = flat.init(KEY, batch.view, batch.allocation).params
-    whole = ActorBatch(**{**vars(batch), "target": batch.target[:, :1], "counts": batch.counts[:, :1]})
+    whole = ActorBatch(**{**vars(batch), "target": batch.target[:, :1], "weights": batch.weights[:, :1]})
     loss, metrics = flat.loss(params, KEY, whole)
     assert np.isfinite(loss)
     assert metrics["imagined_loss"] > 0

@@ -10,7 +10,7 @@ import optax
 from helpers.views import FEATURES, random_view, without
 
 from alma import NOBODY
-from alma.allocators.aql import CandidateCounts, allocator_batch, aql_loss, chain_up, choose, vary
+from alma.allocators.aql import CandidateCounts, allocator_batch, aql_loss, choose, join_decisions, move_one_agent
 from alma.allocators.networks import PairNetworks
 from alma.allocators.proposal import log_probability
 from alma.learning.replay import Decision
@@ -131,11 +131,11 @@ def test_entropy_is_that_along_the_proposals():
 
     batch, along_proposals = entropy(4)
     assert batch.proposals.shape == (BATCH, 4, 3), "variations are no draws of the proposal"
-    choices = NETWORKS.choices(params, batch.later)
-    each = [log_probability(choices, batch.proposals[:, n])[1] for n in range(4)]
+    encoding = NETWORKS.encode_for_proposal(params, batch.later)
+    each = [log_probability(encoding, batch.proposals[:, n])[1] for n in range(4)]
     np.testing.assert_allclose(along_proposals, np.mean(each), rtol=1e-5)
     batch, along_best = entropy(0)
-    np.testing.assert_allclose(along_best, np.mean(log_probability(choices, batch.best)[1]), rtol=1e-5)
+    np.testing.assert_allclose(along_best, np.mean(log_probability(encoding, batch.best)[1]), rtol=1e-5)
     assert along_best != along_proposals
 
 
@@ -176,7 +176,7 @@ def test_variations_change_one_agent():
     view = without(random_view(), 1)
     view = replace(view, active=jnp.asarray([True, False, True]))
     before = jnp.broadcast_to(jnp.asarray([0, NOBODY, 2]), (2000, 3))
-    after = np.asarray(vary(jax.random.key(0), before, view))
+    after = np.asarray(move_one_agent(jax.random.key(0), before, view))
     changed = after != np.asarray(before)
     assert (changed.sum(axis=1) <= 1).all()
     assert not changed[:, 1].any(), "absent agents stay absent"
@@ -214,7 +214,7 @@ def test_decisions_are_chained_up_by_hand():
         terminated=jnp.zeros((3, 4), bool).at[1, 1].set(True),
         made_at=jnp.asarray([[1, 1, 1, 9], [2, 2, 2, 2], [3, 3, 3, 3]]),
     )
-    joined, in_force, discount = chain_up(chain, 0.5)
+    joined, in_force, discount = join_decisions(chain, 0.5)
     assert joined.state.tolist() == [0, 10, 20, 30]
     assert joined.allocation[:, 0].tolist() == [0, 1, 2, 3]
     assert joined.reward.tolist() == [1 + 5 + 25, 2 + 10, 3, 4]

@@ -9,8 +9,8 @@ import pytest
 from helpers.views import AGENTS, SPEC, random_view
 
 from alma import NOBODY
-from alma.allocators.allocator import Exploration
-from alma.allocators.learned import LearnedAllocator, wander
+from alma.allocators.allocator import AllocationExploration
+from alma.allocators.learned import LearnedAllocator, explore_subtasks
 from alma.allocators.options import AllocatorNetworkOptions, AllocatorOptions
 from alma.learning.learner import Clock
 from alma.learning.replay import Decision, add_decisions, empty_decisions
@@ -22,7 +22,7 @@ CHOSEN = jnp.zeros((COUNT, 3), int)
 
 
 def explore(chance, view=VIEW):
-    return np.asarray(wander(jax.random.key(0), CHOSEN, view, jnp.float32(chance)))
+    return np.asarray(explore_subtasks(jax.random.key(0), CHOSEN, view, jnp.float32(chance)))
 
 
 def test_without_exploration_the_choice_stands():
@@ -56,9 +56,9 @@ def test_sometimes_the_first_proposal_is_taken_instead_of_the_best():
     encoded = allocator.networks.encode(params, view, nobody)
 
     def worth(chance):
-        explore = Exploration(jnp.float32(chance), jnp.float32(0))
+        exploration = AllocationExploration(jnp.float32(chance), jnp.float32(0))
         situations = Situation(None, view, nobody, nobody)
-        chosen = allocator.allocate(params, jax.random.key(2), situations, jnp.ones(400, bool), explore)
+        chosen = allocator.allocate(params, jax.random.key(2), situations, jnp.ones(400, bool), exploration)
         return np.asarray(allocator.networks.values(params, encoded, chosen[:, None])[:, 0])
 
     best, first, half = worth(0.0), worth(1.0), worth(0.5)

@@ -28,7 +28,9 @@ NETWORKS = {
 
 def make_proposal(network):
     params = network.init(jax.random.key(0), VIEW, PREVIOUS)
-    return lambda view=VIEW, previous=PREVIOUS: network.choices(params, network.encode(params, view, previous))
+    return lambda view=VIEW, previous=PREVIOUS: network.encode_for_proposal(
+        params, network.encode(params, view, previous)
+    )
 
 
 def make_critic(network):
@@ -168,7 +170,7 @@ def test_a_pointer_by_hand(allocation, kind):
     chosen."""
     network = NETWORKS[kind]
     params = network.init(jax.random.key(0), VIEW, PREVIOUS)
-    codes = network.choices(params, network.encode(params, VIEW, PREVIOUS))
+    codes = network.encode_for_proposal(params, network.encode(params, VIEW, PREVIOUS))
     near = np.zeros((3, 3, 8))
     if kind == "near pointer":
         relations = np.asarray(VIEW.relations)[:, 3:]
@@ -196,7 +198,7 @@ def test_a_batch_is_judged_as_one_by_one(kind):
     allocations = jnp.stack([EVERY[:5], EVERY[-5:].at[:, 1].set(NOBODY)])
     together = network.log_probabilities(params, network.encode(params, views, previous), allocations)
     for row, view in enumerate((VIEW, without(VIEW, 1))):
-        codes = network.choices(params, network.encode(params, view, previous[row]))
+        codes = network.encode_for_proposal(params, network.encode(params, view, previous[row]))
         for number, allocation in enumerate(allocations[row]):
             expected = log_probability(codes, allocation)
             np.testing.assert_allclose([part[row, number] for part in together], expected, atol=1e-5)

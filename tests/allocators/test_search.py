@@ -13,7 +13,7 @@ from helpers.views import random_view
 from alma import NOBODY
 from alma.allocators.networks import AllocatorNetworks
 from alma.allocators.proposal import allowed_subtasks
-from alma.allocators.search import allocations_by_number, how_many, search_all, search_nearby
+from alma.allocators.search import allocations_by_number, count_allocations, search_all, search_nearby
 from alma.nn.popart import Plain
 
 AGENTS, SUBTASKS = 4, 5
@@ -47,7 +47,7 @@ class Table(AllocatorNetworks):
             "head": {},
         }
 
-    def choices(self, params, encoded):
+    def encode_for_proposal(self, params, encoded):
         return AnyOf(allowed_subtasks(encoded, AGENTS))
 
     def encode(self, params, view, previous):
@@ -124,6 +124,6 @@ def test_without_company_a_search_nearby_is_exact():
 
 def test_too_many_to_try_them_all():
     view, params = situation(0)
-    assert how_many(view, AGENTS) == 5**4
+    assert count_allocations(view, AGENTS) == 5**4
     assert search_all(TABLE, params, view, NOWHERE, 624).tolist() == NOWHERE.tolist()
     assert search_all(TABLE, params, view, NOWHERE, 625).tolist() == best_by_hand(view, params)[1]

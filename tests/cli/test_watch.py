@@ -18,7 +18,7 @@ def weights(tmp_path_factory):
     """What an untrained run would save, on a task whose compiling takes seconds."""
     config = RunConfig("helpers.doors:Doors", options=SMALL)
     trainer = config.make_trainer()
-    policy = Policy(config, trainer.learned(trainer.init(jax.random.key(0))))
+    policy = Policy(config, trainer.play_params(trainer.init(jax.random.key(0))))
     return policy.save(tmp_path_factory.mktemp("weights") / "doors.safetensors")
 
 

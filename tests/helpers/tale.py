@@ -6,7 +6,7 @@ import numpy as np
 
 from alma import NOBODY, Outcome, Task, TaskSpec, View
 from alma.play.situation import ActionValues, Candidates
-from alma.task.scene import Line, Place, Scene, Thing
+from alma.task.scene import Line, Marker, Place, Scene
 from alma.viewer.record import Frame, Recording
 from alma.viewer.story import Cast, Side
 
@@ -50,16 +50,16 @@ class Digging(Task):
             return None
         alive = state["alive"]
         agents = [
-            Thing(self.digger, (1.0 + state["time"] / 4, 2.0 + 2 * i), letter="D", bars={"health": 1 - i / 4})
+            Marker(self.digger, (1.0 + state["time"] / 4, 2.0 + 2 * i), letter="D", bars={"health": 1 - i / 4})
             for i in range(AGENTS)
         ]
         holes = [
-            Thing("hole", (8.0, 2.0 + 4 * i), "square", 0.5, icons={"flame": 0.5, "clock": 0.3, "tick": float(i == 0)})
+            Marker("hole", (8.0, 2.0 + 4 * i), "square", 0.5, icons={"flame": 0.5, "clock": 0.3, "tick": float(i == 0)})
             for i in range(SUBTASKS)
         ]
         return Scene(
             size=(10, 8),
-            things=(*(agent if there else None for agent, there in zip(agents, alive, strict=True)), *holes),
+            markers=(*(agent if there else None for agent, there in zip(agents, alive, strict=True)), *holes),
             places=(Place((2, 7), 0.5, "shed"), Place((8, 2), 1, "begun", 0)),
             lines=(Line(0, 3), Line(1, 0, "help")),
             subtask="hole",
@@ -151,7 +151,9 @@ class Crowd(Digging):
         )
 
     def scene(self, state):
-        things = [Thing("somebody", (x, y), bars={"health": x / 32, "shield": y / 32}) for x, y in state["at"].tolist()]
+        things = [
+            Marker("somebody", (x, y), bars={"health": x / 32, "shield": y / 32}) for x, y in state["at"].tolist()
+        ]
         return Scene((32, 32), tuple(things), lines=tuple(Line(i, 0) for i in range(self.agents)))
 
 

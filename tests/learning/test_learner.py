@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alma.learning.learner import Clock, begin_learner, follow, learn
+from alma.learning.learner import Clock, begin_learner
 from alma.learning.options import LearningOptions
 
 
@@ -23,7 +23,7 @@ def loss(params):
 
 
 def step(level, chosen, now=None):
-    return learn(level, loss, chosen, now or clock())[0]
+    return gradient_step(level, loss, chosen, now or clock())[0]
 
 
 def begin(chosen):
@@ -63,7 +63,7 @@ def test_proposals_and_values_are_clipped_apart():
     level = begin_learner({"critic": jnp.float32(0.0), "proposal": jnp.float32(0.0)}, chosen)
     for scale in (1.0, 100.0):
         before = level.params
-        level, _ = learn(level, partial(both, scale=scale), chosen, clock())
+        level, _ = gradient_step(level, partial(both, scale=scale), chosen, clock())
     squares = 0.5**2 * 0.01 * (1 + 0.99)  # of the proposal's gradients, which the critic's do not shrink
     moved = float(before["proposal"] - level.params["proposal"])
     assert moved == pytest.approx(0.01 * 0.5 / (np.sqrt(squares) + 1e-5), rel=1e-5)
@@ -90,7 +90,7 @@ def averaged(course):
     """The average after every update of a course of parameters that began with 100."""
     averages = [{"w": jnp.float32(100.0)}]
     for updates, value in enumerate(course, start=1):
-        averages.append(follow(averages[-1], {"w": jnp.float32(value)}, jnp.int32(updates)))
+        averages.append(update_average(averages[-1], {"w": jnp.float32(value)}, jnp.int32(updates)))
     return [float(average["w"]) for average in averages[1:]]
 
 

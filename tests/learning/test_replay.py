@@ -45,9 +45,9 @@ def written(numbers, length=10, done=lambda number: ()):
 
 @pytest.mark.parametrize("count", [6, 7, 10, 23])
 def test_windows_are_steps_in_a_row_of_one_environment(count):
-    windows = jax.device_get(sample_windows(jax.random.key(count), written(range(count)), 400, 4, before=2))
+    windows = jax.device_get(sample_windows(jax.random.key(count), written(range(count)), 400, 4, max_since_decision=2))
     times, environments = windows.steps.state["time"], windows.steps.state["env"]
-    decided = windows.decided
+    decided = windows.decision_states
     assert times.shape == (4, 400)
     assert (np.diff(times, axis=0) == 1).all()
     assert (environments == environments[0]).all()
@@ -58,7 +58,7 @@ def test_windows_are_steps_in_a_row_of_one_environment(count):
 
 
 def test_long_windows_unfold_into_all_short_ones():
-    long = sample_windows(jax.random.key(0), written(range(10)), 2, 5, before=0).steps
+    long = sample_windows(jax.random.key(0), written(range(10)), 2, 5, max_since_decision=0).steps
     short = jax.device_get(unfold(long, 2))
     assert short.state["time"].shape == (2, 4 * 2)
     assert (np.diff(short.state["time"], axis=0) == 1).all()
@@ -70,24 +70,26 @@ def test_states_that_episodes_ended_in_are_found_again():
     """With every step that ended an episode comes the state it led to; only the latest of them are kept."""
     ring = written(range(12), length=20, done=lambda number: {4: (0,), 7: (0, 2), 9: (1,)}.get(number, ()))
     # Room is for 20 x 3 / 8 = 7 of them, and there have been 4.
-    assert (ring.ends_kept, int(ring.ended)) == (7, 4)
-    windows = jax.device_get(sample_windows(jax.random.key(0), ring, 3000, 2, before=0))
+    assert (ring.final_states_kept, int(ring.ended)) == (7, 4)
+    windows = jax.device_get(sample_windows(jax.random.key(0), ring, 3000, 2, max_since_decision=0))
     times, environments = windows.steps.state["time"], windows.steps.state["env"]
     done = windows.steps.terminated | windows.steps.truncated
     found = set(zip(times[done].tolist(), environments[done].tolist(), strict=True))
     assert found == {(4, 0), (7, 0), (7, 2), (9, 1)}
-    np.testing.assert_array_equal(windows.kept, done)
-    np.testing.assert_array_equal(windows.reached["time"][done], times[done] + 0.5)
-    np.testing.assert_array_equal(windows.reached["env"][done], environments[done])
+    np.testing.assert_array_equal(windows.has_final_state, done)
+    np.testing.assert_array_equal(windows.final_states["time"][done], times[done] + 0.5)
+    np.testing.assert_array_equal(windows.final_states["env"][done], environments[done])
 
 
 def test_of_many_ends_the_oldest_are_given_up():
     ring = written(range(20), length=20, done=lambda number: (number % 3,))
-    windows = jax.device_get(sample_windows(jax.random.key(0), ring, 3000, 2, before=0))
+    windows = jax.device_get(sample_windows(jax.random.key(0), ring, 3000, 2, max_since_decision=0))
     done = windows.steps.terminated | windows.steps.truncated
     times = windows.steps.state["time"]
-    np.testing.assert_array_equal(windows.kept, done & (times >= 13))
-    np.testing.assert_array_equal(windows.reached["time"][windows.kept], times[windows.kept] + 0.5)
+    np.testing.assert_array_equal(windows.has_final_state, done & (times >= 13))
+    np.testing.assert_array_equal(
+        windows.final_states["time"][windows.has_final_state], times[windows.has_final_state] + 0.5
+    )
 
 
 def decision(reward, made_at):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import alma
-from alma.nn.trees import select
 from alma.play.decisions import decision_due
 from alma.play.environments import advance, start
+from alma.play.trees import select
 from alma.task.choice import choose_uniformly
 
 

@@ -391,7 +391,7 @@ def test_what_was_saved_is_what_plays(whole, tmp_path):
     assert again.config == policy.config == CONFIG
     for a, b in zip(jax.tree.leaves(again.params), jax.tree.leaves(policy.params), strict=True):
         assert np.array_equal(a, b)
-    learned = whole.trainer.learned(final_state(whole))
+    learned = whole.trainer.play_params(final_state(whole))
     for a, b in zip(jax.tree.leaves(policy.params), jax.tree.leaves(learned), strict=True):
         assert np.array_equal(a, b)
 

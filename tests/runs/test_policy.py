@@ -18,7 +18,7 @@ def untrained(method="alma", seed=0, period=1):
     options = replace(SMALL, allocator=replace(SMALL.allocator, period=period))
     config = RunConfig("helpers.doors:Doors", method=method, seed=seed, options=options)
     trainer = config.make_trainer()
-    return Policy(config, trainer.learned(trainer.init(jax.random.key(seed))))
+    return Policy(config, trainer.play_params(trainer.init(jax.random.key(seed))))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from alma import NOBODY, Outcome, Task, TaskError, TaskSpec, View, check_task, make
-from alma.task.scene import Scene, Thing
+from alma.task.scene import Marker, Scene
 
 
 def test_save_the_city_passes():
@@ -191,11 +191,11 @@ BROKEN = {
     "actions of absent agents must not change anything": breaking(
         step=lambda self, key, state, actions: Doors().step(key, state, actions[::-1]),
     ),
-    "a scene must have 5 things, one for each entity, not 1": breaking(
-        scene=lambda self, state: Scene((9, 9), (Thing("agent", (1, 1)),))
+    "a scene must have 5 markers, one for each entity, not 1": breaking(
+        scene=lambda self, state: Scene((9, 9), (Marker("agent", (1, 1)),))
     ),
     "a scene must have a thing for every entity that is present": breaking(
-        scene=lambda self, state: Scene((9, 9), (Thing("agent", (1, 1)),) * 5)
+        scene=lambda self, state: Scene((9, 9), (Marker("agent", (1, 1)),) * 5)
     ),
     "a scene must say how each of 3 subtasks stands": breaking(
         scene=lambda self, state: Scene((9, 9), (), standing=("open",))

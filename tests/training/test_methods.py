@@ -28,7 +28,7 @@ def test_the_task_itself():
 
 
 def success(trainer, state):
-    return play_episodes(trainer.task, trainer.team, trainer.learned(state), 512, parallel=512).success_rate
+    return play_episodes(trainer.task, trainer.team, trainer.play_params(state), 512, parallel=512).success_rate
 
 
 def train(method, options=SMALL):
@@ -109,7 +109,7 @@ def assert_reached(live, target, unused=()):
 def test_gradients_reach_all_actors_and_no_target(learning):
     trainer, state = learning
     actors, key = trainer.actors, jax.random.key(1)
-    windows = replay.sample_windows(key, state.steps, actors.options.batch, 2, before=1)
+    windows = replay.sample_windows(key, state.steps, actors.options.batch, 2, max_since_decision=1)
 
     def loss(params, target):
         batch = actor_batch(params, target, actors.networks, trainer.views, key, windows, gamma=0.9, reward_scale=1.0)
@@ -152,7 +152,7 @@ def test_rewards_are_owed_to_who_was_there():
     views[3] = without(views[3], 0)
     networks = ActorNetworkOptions(width=8, heads=2, hidden=8, mixer="independent")
     options = replace(SMALL.actors, networks=networks)
-    actors = Actors(SPEC, options, Flat(SPEC), period=1)
+    actors = Actors(SPEC, options, Flat(SPEC), training_period=1)
     table = jax.tree.map(lambda *leaves: jnp.stack(leaves), *views)
     nobody = jnp.full((2, 2, 3), -1)
     rows = replay.Step(
@@ -166,7 +166,7 @@ def test_rewards_are_owed_to_who_was_there():
         since_decision=jnp.zeros((2, 2), int),
         end=jnp.zeros((2, 2), int),
     )
-    windows = replay.Windows(rows, rows.state, rows.state, kept=jnp.zeros((2, 2), bool))
+    windows = replay.Windows(rows, rows.state, rows.state, has_final_state=jnp.zeros((2, 2), bool))
     key = jax.random.key(0)
     params = actors.init(key, jax.tree.map(lambda leaf: leaf[:2], table), nobody[0]).params
     batch = actor_batch(
@@ -180,7 +180,7 @@ def test_rewards_are_owed_to_who_was_there():
         reward_scale=1.0,
     )
     # The first episode ended: everybody who was there is owed its reward, whoever begins the next one.
-    assert batch.counts.tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert batch.weights.tolist() == [[1, 1, 1], [1, 1, 1]]
     assert batch.target[0].tolist() == [5, 5, 5]
     assert float(batch.target[1, 0]) == 7, "an agent that died has no future"
     assert float(batch.target[1, 1]) != 7
@@ -203,7 +203,7 @@ def test_strategies_change_at_decision_points_only():
     assert changed[goes_on].any()
     assert not changed[goes_on].all()
 
-    playing = trainer.task, trainer.team, trainer.learned(state)
+    playing = trainer.task, trainer.team, trainer.play_params(state)
     episodes = begin(*playing, jax.random.split(jax.random.key(1), 32))
     first, _ = jax.jit(lambda now: play_step(*playing, now))(episodes)
     second, _ = jax.jit(lambda now: play_step(*playing, now))(first)

@@ -13,7 +13,7 @@ import alma
 from alma import NOBODY, Outcome, Task, TaskSpec, View
 from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.allocators.options import AllocatorNetworkOptions, AllocatorOptions
-from alma.learning.replay import follow_each_other
+from alma.learning.replay import are_consecutive
 from alma.play.decisions import apply_where
 from alma.runs.checkpoint import load_tree, save_tree
 from alma.tasks.save_the_city import SaveTheCity
@@ -109,7 +109,7 @@ def test_chains_of_decisions_end_with_their_episode(played):
     first_of_episode = (rows.previous[1:] == NOBODY).all(axis=-1)
     assert (first_of_episode & ~rows.terminated[:-1]).any()
     pairs = jax.tree.map(lambda leaf: jnp.stack([leaf[:-1], leaf[1:]]), rows)
-    np.testing.assert_array_equal(follow_each_other(pairs)[1], ~first_of_episode)
+    np.testing.assert_array_equal(are_consecutive(pairs)[1], ~first_of_episode)
 
 
 def test_rewards_of_decisions_add_up(played):
@@ -253,11 +253,13 @@ def test_updates_move_parameters_and_targets_follow(trainer, begun):
 def test_the_average_of_live_networks_is_kept_where_it_plays(averaging, begun):
     assert begun.average is None
     before = averaging.init(jax.random.key(0))
-    assert_equal(averaging.learned(before), {level: getattr(before, level).params for level in ("actors", "allocator")})
+    assert_equal(
+        averaging.play_params(before), {level: getattr(before, level).params for level in ("actors", "allocator")}
+    )
     before, _ = averaging.chunk(before, 8)
     before = replace(before, updates=jnp.int32(39))
     after, _ = jax.jit(averaging.update)(before)
-    for level, average in averaging.learned(after).items():
+    for level, average in averaging.play_params(after).items():
         old, new = before.average[level], getattr(after, level).params
         for o, n, a in zip(*map(jax.tree.leaves, (old, new, average)), strict=True):
             np.testing.assert_allclose(a, 0.75 * o + 0.25 * n, atol=1e-6)
@@ -270,9 +272,9 @@ def test_what_plays_makes_no_difference_to_learning(trainer, averaging, begun):
 
 
 def test_a_team_may_allocate_more_often_than_in_training(trainer):
-    assert trainer.team.period == 4
+    assert trainer.team.play_period == 4
     often = replace(trainer, options=replace(TINY, allocator=replace(TINY.allocator, play_period=2)))
-    assert often.team.period == 2
+    assert often.team.play_period == 2
 
 
 def test_allocators_can_have_more_updates_than_actors(trainer, begun):
@@ -304,7 +306,7 @@ def test_only_where_is_the_same_as_everywhere(due):
 def test_updates_wait_for_warmup_and_for_episodes(trainer, begun):
     def due(state, **collection):
         options = replace(TINY, collection=replace(TINY.collection, **collection))
-        return bool(replace(trainer, options=options).update_is_due(state))
+        return bool(replace(trainer, options=options).is_ready_to_update(state))
 
     early, late = replace(begun, env_steps=jnp.int32(47)), replace(begun, env_steps=jnp.int32(48))
     assert not due(early)

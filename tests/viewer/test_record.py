@@ -19,7 +19,7 @@ SEED = 7
 def policy():
     config = RunConfig("helpers.doors:Doors", {"limit": 6}, options=SMALL)
     trainer = config.make_trainer()
-    return Policy(config, trainer.learned(trainer.init(jax.random.key(3))))
+    return Policy(config, trainer.play_params(trainer.init(jax.random.key(3))))
 
 
 @pytest.fixture(scope="module")

@@ -148,7 +148,7 @@ def place(rules: Rules, agents: Sequence[Agent], buildings: Sequence[Building], 
         )
     cells = [tuple(agent.position) for agent in agents] + [tuple(building.position) for building in buildings]
     if len(set(cells)) < len(cells):
-        raise ValueError(f"two things cannot share a cell: {sorted(cells)}")
+        raise ValueError(f"two entities cannot share a cell: {sorted(cells)}")
     if any(not 0 <= number < rules.grid_size for cell in cells for number in cell):
         raise ValueError(f"cells must lie between 0 and {rules.grid_size - 1}: {sorted(cells)}")
     if any(not _is_site(rules, *building.position) for building in buildings):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from alma.task.scene import Point, Scene, Shape, Thing
+from alma.task.scene import Marker, Point, Scene, Shape
 from alma.tasks.save_the_city.dynamics import State
 from alma.tasks.save_the_city.rules import ABSENT, AgentType, BuildingType, Rules
 
@@ -19,7 +19,7 @@ def scene(rules: Rules, state: State) -> Scene:
     agents, buildings = range(rules.max_agents), range(rules.max_buildings)
     return Scene(
         size=(rules.grid_size, rules.grid_size),
-        things=(*(_agent(state, i) for i in agents), *(_building(state, i) for i in buildings)),
+        markers=(*(_agent(state, i) for i in agents), *(_building(state, i) for i in buildings)),
         grid=True,
         subtask="building",
         standing=tuple(_standing(state, i) for i in buildings),
@@ -31,19 +31,19 @@ def _middle(positions: object, index: int) -> Point:
     return float(x) + 0.5, float(y) + 0.5
 
 
-def _agent(state: State, index: int) -> Thing | None:
+def _agent(state: State, index: int) -> Marker | None:
     if state.agent_type[index] == ABSENT:
         return None
     kind = AgentType(int(state.agent_type[index]))
-    return Thing(kind.name.lower(), _middle(state.agent_position, index), SHAPES[kind], 0.44, kind.name[0])
+    return Marker(kind.name.lower(), _middle(state.agent_position, index), SHAPES[kind], 0.44, kind.name[0])
 
 
-def _building(state: State, index: int) -> Thing | None:
+def _building(state: State, index: int) -> Marker | None:
     if state.building_type[index] == ABSENT:
         return None
     kind, health, fire = int(state.building_type[index]), float(state.health[index]), float(state.fire[index])
     until_fire = int(state.fire_timer[index]) / max(int(state.fire_interval[index]), 1)
-    return Thing(
+    return Marker(
         "building",
         _middle(state.building_position, index),
         "square",

@@ -5,7 +5,7 @@ from functools import partial
 import jax
 import numpy as np
 
-from alma.task.scene import Line, Place, Scene, Shape, Thing
+from alma.task.scene import Line, Marker, Place, Scene, Shape
 from alma.tasks.starcraft.dynamics import Result, State, judge
 from alma.tasks.starcraft.rules import LOOPS_PER_STEP, Rules
 from alma.tasks.starcraft.units import ENERGY_MAX
@@ -25,7 +25,7 @@ def scene(rules: Rules, state: State) -> Scene:
     lines = map(partial(_line, rules, state), units)
     return Scene(
         size=(rules.map_size, rules.map_size),
-        things=tuple(_unit(rules, state, unit) for unit in units),
+        markers=tuple(_unit(rules, state, unit) for unit in units),
         places=(
             Place((rules.map_size / 2, rules.map_size / 2), rules.base_radius, "base"),
             *(_start(state, stands, army) for army in armies),
@@ -36,7 +36,7 @@ def scene(rules: Rules, state: State) -> Scene:
     )
 
 
-def _unit(rules: Rules, state: State, unit: int) -> Thing | None:
+def _unit(rules: Rules, state: State, unit: int) -> Marker | None:
     units, table, kind = state.units, rules.table, int(state.units.kind[unit])
     if units.health[unit] <= 0:
         return None
@@ -49,7 +49,7 @@ def _unit(rules: Rules, state: State, unit: int) -> Thing | None:
     shape: Shape = "disc" if ours else "square"
     at = float(units.x[unit]), float(units.y[unit])
     radius = max(float(table.radius[kind]), SMALLEST)
-    return Thing(name if ours else f"enemy {name}", at, shape, radius, LETTERS.get(name, name[0].upper()), bars)
+    return Marker(name if ours else f"enemy {name}", at, shape, radius, LETTERS.get(name, name[0].upper()), bars)
 
 
 def _line(rules: Rules, state: State, unit: int) -> Line | None:

@@ -17,7 +17,7 @@ EPISODES = 2048
 )
 def test_success_rates(allocation, solved):
     task = alma.make("save-the-city")
-    team = Team(scripted_actors(task, "scripted"), allocator_by_name(task, allocation), period=5)
+    team = Team(scripted_actors(task, "scripted"), allocator_by_name(task, allocation), play_period=5)
     summary = summarise(play_episodes(task, team, NOTHING_LEARNED, EPISODES, seed=1, parallel=1024))
     standard_error = (solved * (1 - solved) / EPISODES) ** 0.5
     assert abs(summary["success_rate"] - solved) < 4 * standard_error

@@ -16,25 +16,25 @@ SCENE = scene(
 
 
 def test_things_are_where_they_should_be():
-    agents = SCENE.things[: RULES.max_agents]
+    agents = SCENE.markers[: RULES.max_agents]
     assert [(thing.name, thing.at) for thing in agents if thing] == [
         ("firefighter", (3.5, 3.5)),
         ("builder", (6.5, 10.5)),
         ("generalist", (10.5, 11.5)),
     ]
     assert len({thing.shape for thing in agents if thing}) == 3, "types are told apart by shape too"
-    assert SCENE.things[RULES.max_agents].at == (7.5, 7.5)
+    assert SCENE.markers[RULES.max_agents].at == (7.5, 7.5)
 
 
 def test_there_is_a_thing_for_every_entity():
-    assert len(SCENE.things) == RULES.max_agents + RULES.max_buildings
-    assert SCENE.things[3] is None
-    assert SCENE.things[-1] is None
+    assert len(SCENE.markers) == RULES.max_agents + RULES.max_buildings
+    assert SCENE.markers[3] is None
+    assert SCENE.markers[-1] is None
 
 
 def test_buildings_show_how_they_are():
     assert SCENE.standing[:4] == ("on fire", "complete", "burned down", "unfinished")
-    burning, complete, burned, quiet = SCENE.things[RULES.max_agents : RULES.max_agents + 4]
+    burning, complete, burned, quiet = SCENE.markers[RULES.max_agents : RULES.max_agents + 4]
     assert burning.bars["health"] == 0.5
     assert 0.79 < burning.icons["flame"] < 0.81
     assert burning.status == "on fire, burns slowly, often"

@@ -6,7 +6,7 @@ import pytest
 from helpers.city import BUILDER, FIREFIGHTER, GENERALIST, RULES, SLOW, city
 
 from alma import NOBODY
-from alma.nn.masks import select_features
+from alma.task.view import select_features
 from alma.tasks.save_the_city import SaveTheCity
 from alma.tasks.save_the_city.rules import Action
 from alma.tasks.save_the_city.scenarios import Building
@@ -133,8 +133,8 @@ def test_without_places_a_city_looks_the_same_wherever_it_is():
     spec = SaveTheCity(RULES).spec
     here, there = (
         select_features(
-            spec.features_seen(places=False),
             view(RULES, city([(FIREFIGHTER, (x, 7)), (GENERALIST, (x + 1, 5))], Building((x + 1, 7)))),
+            spec.features_seen(places=False),
         )
         for x in (3, 9)
     )
@@ -142,6 +142,6 @@ def test_without_places_a_city_looks_the_same_wherever_it_is():
     for part in ("entities", "relations", "available"):
         np.testing.assert_array_equal(getattr(here, part), getattr(there, part), err_msg=part)
     whole = select_features(
-        spec.features_seen(places=True), view(RULES, city([(FIREFIGHTER, (3, 7))], Building((4, 7))))
+        view(RULES, city([(FIREFIGHTER, (3, 7))], Building((4, 7)))), spec.features_seen(places=True)
     )
     assert whole.entities.shape[1] == len(NAMES)

@@ -31,7 +31,7 @@ def with_units(state, **changes):
 
 
 def test_units_are_where_they_should_be(state):
-    things = scene(RULES, state).things
+    things = scene(RULES, state).markers
     assert [thing and (thing.name, thing.at, thing.shape) for thing in things[:3]] == [
         ("marine", (10, 12), "disc"),
         ("medivac", (12, 12), "disc"),
@@ -43,13 +43,13 @@ def test_units_are_where_they_should_be(state):
 
 def test_bars_show_what_is_left(state):
     health = float(state.units.health[0])
-    things = scene(RULES, with_units(state, health={0: health / 2})).things
+    things = scene(RULES, with_units(state, health={0: health / 2})).markers
     assert things[0].bars == {"health": 0.5}
     assert set(things[1].bars) == {"health", "energy"}
 
 
 def test_the_dead_are_gone(state):
-    assert scene(RULES, with_units(state, health={0: 0})).things[0] is None
+    assert scene(RULES, with_units(state, health={0: 0})).markers[0] is None
 
 
 def test_shots_and_heals_are_lines(state):
