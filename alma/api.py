@@ -2,20 +2,18 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from alma.play.episodes import play_episodes
 from alma.play.summary import Results
-from alma.play.team import Team, TeamParams
 from alma.runs import runtime
 from alma.runs.config import RunConfig, check_seed
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, extend
-from alma.runs.policy import Policy, check_fits, load, transplant
+from alma.runs.policy import Policy, load
 from alma.runs.progress import Progress
-from alma.task.task import Task
 from alma.training.options import with_overrides
 from alma.training.presets import preset as find_preset
 from alma.viewer.page import PAGE, write_page
@@ -105,8 +103,8 @@ def evaluate(
     """
     check_seed(seed)
     policy = _loaded(policy)
-    task = task_of(policy, task_options)
-    return play_episodes(task, *team_of(policy, actors, allocator, task), episodes, seed)
+    task = policy.task_with(task_options)
+    return play_episodes(task, *policy.team_with(actors, allocator, task), episodes, seed)
 
 
 def watch(
@@ -128,28 +126,11 @@ def watch(
         raise ValueError(f"a page ends in {PAGE}, not in {out.suffix!r}: write pictures with `alma watch --out`")
     check_seed(seed)
     policy = _loaded(policy)
-    task = task_of(policy, task_options)
+    task = policy.task_with(task_options)
     cast = Cast(str(out.stem), policy.config.method, allocator if isinstance(allocator, str) else "")
-    recordings = record(task, *team_of(policy, actors, allocator, task), episodes, seed)
+    recordings = record(task, *policy.team_with(actors, allocator, task), episodes, seed)
     return write_page(out, tell(task, [Side(cast, recordings)], seed))
 
 
 def _loaded(policy: Policy | str | Path) -> Policy:
     return policy if isinstance(policy, Policy) else load(policy)
-
-
-def task_of(policy: Policy, task_options: Mapping[str, Any] | None = None, name: str | None = None) -> Task:
-    """The task of a policy, with other options or another name. Raises a ValueError if the policy does not fit it."""
-    options = {**policy.config.task_options, **(task_options or {})}
-    task = replace(policy.config, task=name or policy.config.task, task_options=options).make_task()
-    check_fits(policy.task.spec, task.spec)
-    return task
-
-
-def team_of(
-    policy: Policy, actors: Policy | str | None, allocator: Policy | str | None, task: Task
-) -> tuple[Team, TeamParams]:
-    """The team and parameters of a policy, with actors and allocator replaced if others are given."""
-    if actors is None and allocator is None:
-        return policy.team, policy.params
-    return transplant(policy, actors, allocator, task)

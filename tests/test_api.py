@@ -83,11 +83,11 @@ def test_a_policy_can_be_watched(tmp_path):
         alma.watch("pretrained:save-the-city", out=tmp_path / "replay.gif")
 
 
-def test_tasks_bring_their_own_presets(monkeypatch):
+def test_tasks_override_options_of_presets(monkeypatch):
     from alma.task import registry
 
     monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
-    alma.register("doors", Doors, lambda task: task, presets={"tiny": {"actors.gamma": 0.5}})
+    alma.register("doors", Doors, lambda task: task, overrides={"tiny": {"actors.gamma": 0.5}})
     assert alma.preset("tiny", "doors") == replace(
         alma.preset("tiny"), actors=replace(alma.preset("tiny").actors, gamma=0.5)
     )

@@ -128,11 +128,11 @@ def make_mixer(options: ActorNetworkOptions, actions: int) -> Mixer:
 
 def make_networks(spec: TaskSpec, options: ActorOptions, scope: Scope) -> ActorNetworks:
     """The networks that the options ask for."""
-    looks = options.networks
+    sizes, actions = options.networks, len(spec.actions)
     return ActorNetworks(
         scope,
-        Utility(make_trunk(looks, scope.things), looks.hidden, len(spec.actions), looks.aim),
-        make_mixer(looks, len(spec.actions)),
-        make_head(options.popart),
-        spec.features_seen(looks.places),
+        utility=Utility(make_trunk(sizes, scope.things), sizes.hidden, actions, sizes.aim),
+        mixer=make_mixer(sizes, actions),
+        head=make_head(options.popart),
+        features=spec.features_seen(sizes.places),
     )

@@ -32,8 +32,8 @@ class ActorNetworkOptions:
     normalise: bool = True
     """Apply layer normalisation to the sums of the pooling trunk."""
     aim: int = 0
-    """Width of a network that adds to an action's value by the entity it is aimed at, the same for all entities; 0:
-    none. For tasks whose actions differ by their target."""
+    """Width of a network, the same for all entities, that adds to the value of an action a term for the entity it is aimed
+    at; 0: none. For tasks whose actions differ by their target."""
     mixer: Literal["sum", "qmix", "independent"] = "sum"
     """How the utilities of a subtask's agents become its value: summed (sum, as in VDN), by hypernetworks (qmix), or
     not at all, so that every agent learns for itself (independent)."""
@@ -70,11 +70,11 @@ class ActorOptions(LearningOptions):
     n_step: int = 5
     """Rewards summed before bootstrapping (n-step returns); fewer if the allocation changes."""
     ends: ValueEnds = "episode"
-    """When the value of a subtask ends: when that subtask is finished (subtask), or also when the episode terminates
-    for another reason, such as another army breaking through (episode)."""
+    """What ends the value of a subtask: that the subtask is finished (subtask), or also that the episode terminates for
+    another reason, such as another army breaking through (episode)."""
     next_allocation: NextAllocation = "kept"
     """Allocation under which the best actions in the next state are chosen when bootstrapping: the one that agents
-    acted under (kept), or the one that follows it (renewed). Their values are always those under the first."""
+    acted under (kept), or the one in force in the next state (renewed). They are always valued under the first."""
     imagination: float = 0.0
     """Weight of REFIL's loss with imagined groups (lambda), from 0 to 1; 0 is attention QMIX alone."""
     advice: float = 5e-5

@@ -55,16 +55,16 @@ class AllocatorOptions(LearningOptions):
     play_period: int = 0
     """Environment steps between allocations when a policy is evaluated or used; 0: as in training."""
     proposals: int = 16
-    """Allocations sampled from the proposal network per decision (N_p); the critic picks the best."""
+    """Candidate allocations sampled from the proposal network per decision (N_p); the critic picks the best."""
     variations: int = 8
-    """Further candidates: sampled allocations with one agent moved to a random subtask."""
+    """Further candidates: so many of the sampled allocations with one agent moved to a random subtask."""
     play_candidates: int = 1
     """Factor on proposals and variations when a policy is evaluated or used."""
     entropy: float = 0.01
     """Weight of the proposal network's entropy in its loss (lambda_AQL)."""
     entropy_proposals: int = 0
-    """Sampled allocations to estimate the proposal network's entropy with; 0: the best allocation alone, which is
-    cheaper."""
+    """Sampled allocations along which the entropy of the proposal network is estimated; 0: along the best one alone,
+    which is cheaper."""
     max_age: int = 150_000
     """Age, in environment steps, from which decisions are not replayed; before, older ones are replayed less often."""
     networks: AllocatorNetworkOptions = field(default_factory=AllocatorNetworkOptions)

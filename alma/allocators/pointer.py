@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from alma.allocators.proposal import allowed_subtasks
 from alma.nn.attention import MultiHead
-from alma.nn.layers import Dense, of_any_size
+from alma.nn.layers import Dense, lecun_normal_or_empty
 from alma.nn.masks import allocation_matrix
 from alma.task.view import View, subtask_of_entities
 
@@ -87,7 +87,7 @@ class PointerProposal(nn.Module):
         affinity = jnp.einsum("...ah,...mh->...am", who, subtasks)
         if self.use_relations:
             near = jnp.einsum("...aer,...em->...amr", view.relations[..., agents:, :], of_things)
-            kernel = self.param("relation", of_any_size, (near.shape[-1], self.width))
+            kernel = self.param("relation", lecun_normal_or_empty, (near.shape[-1], self.width))
             affinity += jnp.einsum("...ar,...amr->...am", who @ kernel.T, near)
         lecun, zeros = nn.initializers.lecun_normal(), nn.initializers.zeros
         return PointerProposalEncoding(

@@ -1,14 +1,14 @@
 """What several commands are given: a task with options, something learned, seeds."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import tyro
 
 from alma.play.team import Team, TeamParams
 from alma.runs.config import check_seed
-from alma.runs.policy import Policy, check_fits, load, transplant
+from alma.runs.policy import Policy, load
 from alma.runs.pretrained import DEFAULT, locate
 from alma.task.registry import make
 from alma.task.task import Task
@@ -65,17 +65,12 @@ class LearnedChoice:
 
     def make_task(self, policy: Policy) -> Task:
         """The task to play, which what was learned must fit."""
-        name = self.task or policy.config.task
-        task = replace(policy.config, task=name, task_options=self.task_options(policy)).make_task()
-        check_fits(policy.task.spec, task.spec)
-        return task
+        return policy.task_with(self.task_options(policy), self.task)
 
     def make_team(self, policy: Policy, task: Task) -> tuple[Team, TeamParams]:
         """Who plays, and what they have learned."""
-        if self.actors is None and self.allocator is None:
-            return policy.team, policy.params
         actors = self.actors and actors_or_run(self.actors, task)
-        return transplant(policy, actors, self.allocator and allocator_or_run(self.allocator), task)
+        return policy.team_with(actors, self.allocator and allocator_or_run(self.allocator), task)
 
 
 def actors_or_run(name: str, task: Task) -> Policy | str:

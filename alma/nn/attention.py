@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from alma.nn.layers import Dense, flat_dot_general, of_any_size
+from alma.nn.layers import Dense, flat_dot_general, lecun_normal_or_empty
 
 
 class Heads(nn.Module):
@@ -24,7 +24,7 @@ class Heads(nn.Module):
 
     @nn.compact
     def __call__(self) -> Float[Array, "n F d"]:
-        kernel = self.param("kernel", of_any_size, (self.inputs, self.heads * self.size))
+        kernel = self.param("kernel", lecun_normal_or_empty, (self.inputs, self.heads * self.size))
         return jnp.moveaxis(kernel.reshape(self.inputs, self.heads, self.size), 1, 0)
 
 
@@ -36,7 +36,7 @@ class Affine(nn.Module):
 
     @nn.compact
     def __call__(self) -> tuple[Float[Array, "F W"], Float[Array, "W"]]:
-        kernel = self.param("kernel", of_any_size, (self.inputs, self.width))
+        kernel = self.param("kernel", lecun_normal_or_empty, (self.inputs, self.width))
         return kernel, self.param("bias", nn.initializers.zeros, (self.width,))
 
 
@@ -71,8 +71,8 @@ class MultiHead(nn.Module):
     width: int
     heads: int = 4
     last: int = 0
-    """Width of another linear layer right after the output layer; 0: none. The value, output and last layers are then
-    multiplied into one before they are applied."""
+    """Width of another linear layer right after the output layer; 0: none. The kernels of the value, output and last
+    layers are then multiplied into one before they are applied."""
 
     @nn.compact
     def __call__(
@@ -83,34 +83,35 @@ class MultiHead(nn.Module):
     ) -> Float[Array, "*#b Q H"]:
         size = self.width // self.heads
 
-        def kernels(name: str, seen: Array) -> Float[Array, "n F d"]:
-            return Heads(seen.shape[-1], self.heads, size, name=name)()
+        def kernels(name: str, features: Array) -> Float[Array, "n F d"]:
+            return Heads(features.shape[-1], self.heads, size, name=name)()
 
-        ask = Dense(self.width, use_bias=False, name="query")
-        query = ask(inputs[..., : attends.shape[-2], :])
+        query = Dense(self.width, use_bias=False, name="query")(inputs[..., : attends.shape[-2], :])
         query = query.reshape(*query.shape[:-1], self.heads, size)
 
-        def sought(name: str, seen: Array) -> Float[Array, "*b Q n F"]:
-            return each_head(query, jnp.swapaxes(kernels(name, seen), -1, -2))
+        def projected_query(name: str, features: Array) -> Float[Array, "*b Q n F"]:
+            """The query times the kernel of the keys, so that its product with `features` gives logits."""
+            return each_head(query, jnp.swapaxes(kernels(name, features), -1, -2))
 
-        logits = jnp.einsum("...qhw,...ew->...qhe", sought("key", inputs), inputs)
+        logits = jnp.einsum("...qhw,...ew->...qhe", projected_query("key", inputs), inputs)
         if relations is not None:
-            logits += jnp.einsum("...qhr,...qer->...qhe", sought("key_relation", relations), relations)
+            logits += jnp.einsum("...qhr,...qer->...qhe", projected_query("key_relation", relations), relations)
         weights = masked_softmax(logits / jnp.sqrt(size), attends[..., None, :])
-        found = [(jnp.einsum("...qhe,...ew->...qhw", weights, inputs), kernels("value", inputs))]
+        # Weighted sums, each with the kernel of its value projection.
+        sums = [(jnp.einsum("...qhe,...ew->...qhw", weights, inputs), kernels("value", inputs))]
         if relations is not None:
-            near = jnp.einsum("...qhe,...qer->...qhr", weights, relations)
-            found.append((near, kernels("value_relation", relations)))
-        anything = jnp.any(attends, axis=-1, keepdims=True)
+            of_relations = jnp.einsum("...qhe,...qer->...qhr", weights, relations)
+            sums.append((of_relations, kernels("value_relation", relations)))
+        attends_to_any = jnp.any(attends, axis=-1, keepdims=True)
         join, bias = Affine(self.width, self.width, name="output")()
         if not self.last:
-            values = add_up(each_head(mixed, kernel) for mixed, kernel in found)
+            values = add_up(each_head(summed, kernel) for summed, kernel in sums)
             output = flat_dot_general(values.reshape(*values.shape[:-2], self.width), join) + bias
-            return jnp.where(anything, output, 0)
+            return jnp.where(attends_to_any, output, 0)
         last, offset = Affine(self.width, self.last, name="last")()
         join_last = (join @ last).reshape(self.heads, size, self.last)
-        output = add_up(all_heads(mixed, kernel @ join_last) for mixed, kernel in found) + bias @ last
-        return jnp.where(anything, output, 0) + offset
+        output = add_up(all_heads(summed, kernel @ join_last) for summed, kernel in sums) + bias @ last
+        return jnp.where(attends_to_any, output, 0) + offset
 
 
 class Attention(nn.Module):
@@ -162,11 +163,11 @@ class Pooling(nn.Module):
             own = Dense(self.width, use_bias=False, name=f"own_to_{name}")(mine)
             return nn.relu(Dense(self.width, name=name)(others) + own[..., None, :])
 
-        def pool(found: Float[Array, "*b G A K"], codes: Float[Array, "*b A K H"]) -> Float[Array, "*b G A H"]:
-            return jnp.moveaxis(jnp.moveaxis(found, -3, -2) @ codes, -2, -3)
+        def pool(masks: Float[Array, "*b G A K"], codes: Float[Array, "*b A K H"]) -> Float[Array, "*b G A H"]:
+            return jnp.moveaxis(jnp.moveaxis(masks, -3, -2) @ codes, -2, -3)
 
-        found, things, near = self._gather(features, relations, attends)
-        of_things = pool(found, pairs("thing", jnp.concatenate([things, near], axis=-1)))
+        masks, things, their_relations = self._gather(features, relations, attends)
+        of_things = pool(masks, pairs("thing", jnp.concatenate([things, their_relations], axis=-1)))
         of_mates = pool(attends[..., :agents].astype(jnp.float32), pairs("mate", mine[..., None, :, :]))
         itself = jnp.diagonal(attends[..., :agents], axis1=-2, axis2=-1)[..., None]
         own = itself * nn.relu(Dense(self.width, name="own")(mine))[..., None, :, :]
@@ -183,15 +184,15 @@ class Pooling(nn.Module):
     ) -> tuple[Float[Array, "*b G A K"], Float[Array, "*b A K F"], Float[Array, "*b A K R"]]:
         """For the things that each agent attends to: their masks, features and relations."""
         agents, entities = attends.shape[-2:]
-        looked_at, near = attends[..., agents:].astype(jnp.float32), relations[..., agents:, :]
-        things = features[..., None, agents:, :]
+        masks, things = attends[..., agents:].astype(jnp.float32), features[..., None, agents:, :]
+        relations = relations[..., agents:, :]
         if self.things is None or self.things >= entities - agents:
-            return looked_at, jnp.broadcast_to(things, (*near.shape[:-1], things.shape[-1])), near
-        _, at = jax.lax.top_k(jnp.max(looked_at, axis=-3), self.things)
+            return masks, jnp.broadcast_to(things, (*relations.shape[:-1], things.shape[-1])), relations
+        _, at = jax.lax.top_k(jnp.max(masks, axis=-3), self.things)
         return (
-            jnp.take_along_axis(looked_at, at[..., None, :, :], axis=-1),
+            jnp.take_along_axis(masks, at[..., None, :, :], axis=-1),
             jnp.take_along_axis(things, at[..., None], axis=-2),
-            jnp.take_along_axis(near, at[..., None], axis=-2),
+            jnp.take_along_axis(relations, at[..., None], axis=-2),
         )
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 
-def of_any_size(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
+def lecun_normal_or_empty(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
     """LeCun-normal initial weights; an empty kernel for zero input features, as in a task without relations."""
     return nn.initializers.lecun_normal()(key, shape, dtype) if shape[0] else jnp.zeros(shape, dtype)
 
@@ -29,5 +29,5 @@ def flat_dot_general(
 class Dense(nn.Dense):
     """`nn.Dense` that accepts zero-width inputs and flattens leading axes."""
 
-    kernel_init: Any = of_any_size
+    kernel_init: Any = lecun_normal_or_empty
     dot_general: Any = flat_dot_general

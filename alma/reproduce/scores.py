@@ -1,7 +1,7 @@
 """Scores of trained runs: greedy episodes for every point of a figure, and learning curves."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from alma.play.team import Team, TeamParams
 from alma.reproduce.figures import Arm, Case, Figure, plain
 from alma.reproduce.running import Budget
 from alma.runs.folder import RunFolder, read_json, write_json
-from alma.runs.policy import WEIGHTS, Policy, fingerprint, load, transplant
+from alma.runs.policy import WEIGHTS, Policy, fingerprint, load
 from alma.runs.sinks import read_lines
 from alma.task.task import Task
 
@@ -82,7 +82,7 @@ def played(case: Case, folders: list[RunFolder]) -> dict[str, Any]:
     if not all((folder.path / WEIGHTS).exists() for folder in folders):
         return {}
     policy = load(folders[0].path)
-    task = replace(policy.config, task_options={**policy.config.task_options, **case.task_options}).make_task()
+    task = policy.task_with(case.task_options)
     results = play_episodes(task, *team_of(case, policy, folders, task), EPISODES, SEED)
     successes = "".join(SOLVED if solved else NOT_SOLVED for solved in results.success)
     summary = {"played_by": played_by, **summarise(results), "successes": successes}
@@ -107,10 +107,8 @@ def weights_of(folder: RunFolder) -> str | None:
 
 def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task) -> tuple[Team, TeamParams]:
     """The team of a case and its parameters."""
-    if case.allocator is None:
-        return policy.team, policy.params
     allocator = load(folders[1].path) if isinstance(case.allocator, Arm) else case.allocator
-    return transplant(policy, allocator=allocator, task=task)
+    return policy.team_with(allocator=allocator, task=task)
 
 
 def condition(case: Case, folders: list[RunFolder]) -> str:

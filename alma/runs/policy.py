@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -37,7 +38,8 @@ _CONFIG = "alma_config"
 class Policy:
     """A trained policy: actors and an allocator with their parameters.
 
-    `previous` and `last_action` are the allocation in force and the last actions; leave them out at the first step.
+    In its methods, `previous` is the allocation in force and `last_action` are the last actions; leave them out at the
+    first step.
     """
 
     config: RunConfig
@@ -53,9 +55,24 @@ class Policy:
         """Its actors and its allocator, which take `params`."""
         return self.config.make_team(self.task)
 
+    def task_with(self, options: Mapping[str, Any] | None = None, name: str | None = None) -> Task:
+        """The task it was trained on, with other options or another name. Raises a ValueError if it does not fit it."""
+        chosen = {**self.config.task_options, **(options or {})}
+        task = replace(self.config, task=name or self.config.task, task_options=chosen).make_task()
+        check_fits(self.task.spec, task.spec)
+        return task
+
+    def team_with(
+        self, actors: "Policy | str | None" = None, allocator: "Policy | str | None" = None, task: Task | None = None
+    ) -> tuple[Team, TeamParams]:
+        """Its team and parameters, with actors or the allocator replaced if others are given (see `transplant`)."""
+        if actors is None and allocator is None:
+            return self.team, self.params
+        return transplant(self, actors, allocator, task)
+
     @property
     def period(self) -> int:
-        """Maximum number of steps between two allocations."""
+        """Maximum number of steps between two allocations when it plays."""
         return self.team.play_period
 
     def allocate(

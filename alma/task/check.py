@@ -16,7 +16,7 @@ from alma.task.spec import TaskSpec
 from alma.task.task import Task
 from alma.task.view import NOBODY, View
 
-REPLAYED = 20
+REPEATED_STEPS = 20
 """Steps of an episode that are repeated without vmap and scan, to check that the results are the same."""
 
 
@@ -358,7 +358,7 @@ def _check_purity(task: Task, key: PRNGKeyArray, steps: int, played: list[Checke
     reset_key, step_keys = _episode_keys(key, steps)
     reset, view, step = jax.jit(lambda k: task.reset(k)), jax.jit(lambda s: task.view(s)), jax.jit(task.step)
     state = reset(reset_key)
-    for checked, key_now in zip(played[:REPLAYED], step_keys, strict=False):
+    for checked, key_now in zip(played[:REPEATED_STEPS], step_keys, strict=False):
         if not _close(state, checked.state):
             yield "reset and step must be pure: called separately, they return other states than under vmap and scan"
             return

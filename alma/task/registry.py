@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 from alma.task.importing import import_by_name
 from alma.task.task import Task
 
-Presets: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""A task's overrides of training options, by preset and option path: `{"fast": {"actors.gamma": 0.9}}`."""
+PresetOverrides: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""What a task overrides in the presets of training, by preset and option path: `{"fast": {"actors.gamma": 0.9}}`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,27 +17,27 @@ class Entry:
 
     options: type
     build: Callable[[Any], Task]
-    presets: Presets = dataclasses.field(default_factory=dict)
+    overrides: PresetOverrides = dataclasses.field(default_factory=dict)
 
 
 _tasks: dict[str, Entry] = {}
 
 
-def register(name: str, options: type, build: Callable[[Any], Task], presets: Presets | None = None) -> None:
+def register(name: str, options: type, build: Callable[[Any], Task], overrides: PresetOverrides | None = None) -> None:
     """Register a task under a name; `alma.make` builds it as `build(options(**chosen))`.
 
-    `presets` overrides training options for this task, by preset: `{"fast": {"actors.gamma": 0.9}}`.
+    `overrides` are training options that differ from a preset on this task: `{"fast": {"actors.gamma": 0.9}}`.
     """
     if name in _tasks:
         raise ValueError(f"a task named {name!r} exists already: choose another name")
     if not dataclasses.is_dataclass(options):
         raise ValueError(f"the options of a task must be a dataclass, not {options!r}")
-    _tasks[name] = Entry(options, build, dict(presets or {}))
+    _tasks[name] = Entry(options, build, dict(overrides or {}))
 
 
 def preset_overrides(name: str, preset: str) -> Mapping[str, Any]:
     """The training options that a task overrides in a preset; none for tasks that are not registered."""
-    return _tasks[name].presets.get(preset, {}) if name in _tasks else {}
+    return _tasks[name].overrides.get(preset, {}) if name in _tasks else {}
 
 
 def task_names() -> list[str]:

@@ -4,4 +4,4 @@ from alma.task.registry import register
 from alma.tasks import save_the_city, starcraft
 
 register("save-the-city", save_the_city.Rules, save_the_city.SaveTheCity)
-register("starcraft", starcraft.Rules, starcraft.StarCraft, starcraft.PRESETS)
+register("starcraft", starcraft.Rules, starcraft.StarCraft, starcraft.PRESET_OVERRIDES)

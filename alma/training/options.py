@@ -94,8 +94,9 @@ class TrainingOptions:
     steps: int = 3_000_000
     """Environment steps to train for."""
     play: Literal["live", "target", "average"] = "target"
-    """Parameters to evaluate and save: the live ones, those of the target networks, or an average of the live ones over
-    the last tenth of the run so far (for long runs)."""
+    """Which parameters play, that is, are evaluated and saved as the policy: those that are being trained (live), those
+    of the target networks (target), or a running average of the live ones over about the last tenth of all updates so
+    far (average), for long runs."""
     actors: ActorOptions = field(default_factory=ActorOptions)
     allocator: AllocatorOptions = field(default_factory=AllocatorOptions)
     collection: CollectionOptions = field(default_factory=CollectionOptions)
@@ -108,12 +109,12 @@ class TrainingOptions:
         return max(1, self.report.chunk // self.collection.steps_per_update)
 
     def __post_init__(self) -> None:
-        most = 2_000_000_000  # what runs count with has 31 bits
+        most = 2_000_000_000  # steps are counted in 31 bits
         require(1 <= self.steps <= most, f"steps must lie between 1 and {most}, not {self.steps}")
         environments, warmup = self.collection.environments, self.collection.warmup
         period = self.allocator.period
         window = self.actors.window + self.actors.n_step
-        # A decision is over, and can be learned from, when the next one is made.
+        # A decision can be learned from when the next one has been made.
         require(
             warmup >= 2 * period * environments,
             f"warmup must be at least {2 * period * environments} steps, for two allocations {period} steps apart "

@@ -149,12 +149,12 @@ def _move(key: PRNGKeyArray, state: State, actions: Actions) -> Int8[Array, "A 2
     """
     destination = state.agent_position + jnp.asarray(MOVES)[actions]
     heads = jax.random.bits(key, state.agent_type.shape, np.uint8) % 2 == 1
-    back = beaten(destination, state.agent_present, heads)
-    return jnp.where(back[:, None], state.agent_position, destination)
+    goes_back = loses_cell(destination, state.agent_present, heads)
+    return jnp.where(goes_back[:, None], state.agent_position, destination)
 
 
-def beaten(destination: Int8[Array, "A 2"], present: Bool[Array, "A"], heads: Bool[Array, "A"]) -> Bool[Array, "A"]:
-    """Which agents have to go back, given a fair coin for each.
+def loses_cell(destination: Int8[Array, "A 2"], present: Bool[Array, "A"], heads: Bool[Array, "A"]) -> Bool[Array, "A"]:
+    """Which agents lose their destination to another one and have to go back, given a fair coin for each.
 
     Conflicts are resolved two agents at a time, in the order of agents: whoever has the cell so far competes with the
     next agent that moves there, which wins if its coin shows heads. Of three agents, the last one therefore gets the

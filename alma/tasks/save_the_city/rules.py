@@ -43,6 +43,13 @@ class Action(IntEnum):
 ABSENT = -1
 """The type of agent and building slots that are not used in an episode."""
 
+HEALTH_RETURN = 5
+"""The return for the health of a building that is completed, before it is scaled: that of half its health, with the
+default `health_reward`."""
+
+BEST_SCALED_RETURN = 20
+"""The best return after scaling, about."""
+
 SITE_SPACING = 3
 """Distance between building sites in cells. The rules rely on a cell being adjacent to at most one building."""
 
@@ -94,11 +101,13 @@ class Rules:
     burn_down_reward: float = -20.0
     """Reward for a building that burns down."""
     complete_reward: float = 1.0
-    """Reward for a completed building, in the global reward."""
+    """Reward for a completed building, in the global reward. All rewards are scaled so that the best return stays about
+    20."""
     complete_subtask_reward: float = 20.0
     """Reward for a completed building, in the building's own reward."""
     solve_reward: float = 20.0
-    """Reward for a city with every building complete, in the global reward."""
+    """Reward for a city with every building complete, in the global reward. All rewards are scaled so that the best
+    return stays about 20."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -128,9 +137,18 @@ class Rules:
         return tuple(range(1, self.grid_size - 1, SITE_SPACING))
 
     @property
+    def best_return(self) -> float:
+        """About the best return of the largest team before scaling: for health, complete buildings and the whole city."""
+        return self.max_buildings * (HEALTH_RETURN + self.complete_reward) + self.solve_reward
+
+    @property
     def reward_scale(self) -> float:
-        """Scales rewards so that the best return of the largest team is about 20: 5 per building for its health."""
-        return 20 / (self.max_buildings * (5 + self.complete_reward) + self.solve_reward)
+        """The factor on all rewards, global ones and those of buildings, so that the best return is about 20.
+
+        It depends on `complete_reward`, `solve_reward` and the largest team, so that changing one of them rescales
+        every reward. `health_reward` does not enter.
+        """
+        return BEST_SCALED_RETURN / self.best_return
 
     def _check_kinds(self) -> None:
         """Every rule except the team size must be a finite number, or as many of them as its default has."""

@@ -15,10 +15,10 @@ from alma.tasks.starcraft import dynamics, heuristics, scenarios
 from alma.tasks.starcraft import scene as scenery
 from alma.tasks.starcraft import view as seeing
 from alma.tasks.starcraft.dynamics import State
-from alma.tasks.starcraft.presets import PRESETS
+from alma.tasks.starcraft.overrides import PRESET_OVERRIDES
 from alma.tasks.starcraft.rules import Rules
 
-__all__ = ["PRESETS", "Rules", "StarCraft", "State"]
+__all__ = ["PRESET_OVERRIDES", "Rules", "StarCraft", "State"]
 
 
 @dataclass(frozen=True)

@@ -19,17 +19,17 @@ from alma.tasks.starcraft.units import Table, make_table
 
 NOTHING = -1
 """No target."""
-ACQUISITION = 5.0
+ACQUISITION_RANGE = 5.0
 """Distance within which units that choose their own targets notice enemies (or their weapon's range, if larger)."""
-LEASH = 10.0
+LEASH_RANGE = 10.0
 """Distance up to which idle units pursue a target."""
-HELP = 4.0
+HELP_RANGE = 4.0
 """Distance up to which idle units come to the help of a unit that was hit."""
-HEAL_SIGHT = 6.0
+HEAL_RANGE = 6.0
 """Distance within which Medivacs that choose their own targets notice damaged units."""
-FORGOTTEN = 1000.0
-"""Upper bound of the counter of loops since a unit was hit."""
-PUSH = 0.5
+MAX_SINCE_DAMAGE = 1000.0
+"""Where the counter of loops since a unit was hit stops."""
+PUSH_SHARE = 0.5
 """Fraction of an overlap that is resolved in one loop."""
 
 
@@ -137,10 +137,10 @@ def gather_facts(table: Table, units: Units, orders: Orders) -> Facts:
 
     radius, heals, separation, flying = of(table.radius), of(table.heals), of(table.separation), of(table.flying)
     foes = orders.ours[:, None] != orders.ours[None]
-    other = expand(~np.eye(len(kind), dtype=bool), kind.ndim + 1)
+    other = append_axes(~np.eye(len(kind), dtype=bool), kind.ndim + 1)
     damage = by_type(table.damage)
     heal = (by_type(table.healable) > 0) & ~foes & other
-    sight = jnp.maximum(ACQUISITION, of(table.range))[:, None]
+    sight = jnp.maximum(ACQUISITION_RANGE, of(table.range))[:, None]
     collide = (flying[:, None] == flying[None]) & other
     return Facts(
         radius=radius,
@@ -156,12 +156,12 @@ def gather_facts(table: Table, units: Units, orders: Orders) -> Facts:
         damage=damage,
         reach=by_type(table.reach),
         apart=jnp.where(collide, separation[:, None] + separation[None], 0),
-        sees=jnp.where((damage > 0) & foes, sight, jnp.where(heal, HEAL_SIGHT, -1)),
+        sees=jnp.where((damage > 0) & foes, sight, jnp.where(heal, HEAL_RANGE, -1)),
     )
 
 
-def expand(array: np.ndarray, dimensions: int) -> np.ndarray:
-    """The array with axes of length 1 appended for the batch axes."""
+def append_axes(array: np.ndarray, dimensions: int) -> np.ndarray:
+    """The array with axes of length 1 appended, so that it has this number of dimensions."""
     return array.reshape(*array.shape, *[1] * (dimensions - array.ndim))
 
 
@@ -170,14 +170,14 @@ def fight(
 ) -> Units:
     """Simulate one battle for a number of game loops."""
     jitter = jax.random.uniform(key, (loops, len(units.kind)), minval=data.JITTER[0], maxval=data.JITTER[1])
-    return _side_by_side(types, map_size)(units, orders, jitter)
+    return _batched_simulate(types, map_size)(units, orders, jitter)
 
 
 @lru_cache
-def _side_by_side(types: tuple[str, ...], map_size: float) -> Any:
-    """`fight_on` with a batching rule: under `vmap`, all battles are simulated together with the batch axis last."""
+def _batched_simulate(types: tuple[str, ...], map_size: float) -> Any:
+    """`simulate` with a batching rule: under `vmap`, all battles are simulated together with the batch axis last."""
     together = jax.custom_batching.custom_vmap(
-        lambda units, orders, jitter: fight_on(make_table(types), units, orders, jitter, map_size)
+        lambda units, orders, jitter: simulate(make_table(types), units, orders, jitter, map_size)
     )
 
     @together.def_vmap
@@ -191,7 +191,7 @@ def _side_by_side(types: tuple[str, ...], map_size: float) -> Any:
     return together
 
 
-def fight_on(table: Table, units: Units, orders: Orders, jitter: Float[Array, "L N *b"], map_size: float) -> Units:
+def simulate(table: Table, units: Units, orders: Orders, jitter: Float[Array, "L N *b"], map_size: float) -> Units:
     """Simulate one game loop per row of `jitter`, the random variation of the time between shots."""
     units = unpack(units)
     facts = gather_facts(table, units, orders)
@@ -210,7 +210,7 @@ class Offsets(NamedTuple):
     distance: Float[Array, "N N *b"]
 
 
-def measure(units: Units) -> Offsets:
+def pairwise_offsets(units: Units) -> Offsets:
     """The offsets between all units."""
     dx, dy = units.x[None] - units.x[:, None], units.y[None] - units.y[:, None]
     return Offsets(dx, dy, jnp.sqrt(dx**2 + dy**2))
@@ -220,26 +220,26 @@ def game_loop(
     table: Table, facts: Facts, units: Units, orders: Orders, jitter: Float[Array, "N *b"], map_size: float
 ) -> Units:
     """Simulate one game loop (1/16 s): choose targets, move, shoot, take damage, regenerate, heal, strike back."""
-    pairs = measure(units)
+    pairs = pairwise_offsets(units)
     units = replace(units, target=choose_targets(table, facts, units, orders, pairs.distance))
-    aims = is_one(units.target)
+    aims = one_hot_targets(units.target)
     reached = jnp.any(aims & (pairs.distance <= facts.reach), axis=1)
     moved = move(facts, units, orders, pairs, aims, reached, map_size)
     shots, hits = shoot(facts, moved, pairs.distance, aims, reached, jitter)
-    after = regain(facts, take_hits(facts, shots, hits))
+    after = regenerate(facts, take_hits(facts, shots, hits))
     if table.heals.any():
         after = heal(facts, after, aims, reached)
-    return answer(facts, after, orders, hits, pairs.distance)
+    return strike_back(facts, after, orders, hits, pairs.distance)
 
 
-def is_one(target: Int[Array, "N *b"]) -> Bool[Array, "N N *b"]:
+def one_hot_targets(target: Int[Array, "N *b"]) -> Bool[Array, "N N *b"]:
     """One-hot targets: whether the second unit is the target of the first."""
     count = len(target)
-    return target[:, None] == expand(np.arange(count)[None], target.ndim + 1)
+    return target[:, None] == append_axes(np.arange(count)[None], target.ndim + 1)
 
 
-def of_target(aims: Bool[Array, "N N *b"], values: Float[Array, "#N N *b"]) -> Float[Array, "N *b"]:
-    """The value of each unit's target (or of the unit and its target together); 0 without a target."""
+def value_of_target(aims: Bool[Array, "N N *b"], values: Float[Array, "#N N *b"]) -> Float[Array, "N *b"]:
+    """For each unit, the value of its target (or of the pair of both); 0 without a target."""
     return jnp.sum(jnp.where(aims, values, 0), axis=1)
 
 
@@ -251,8 +251,8 @@ def choose_targets(
 ) -> Int[Array, "N *b"]:
     """Update targets. Dead targets are dropped; units that choose their own targets keep theirs while it is near, else
     take the nearest one. Healers take the most damaged one."""
-    there = is_one(units.target) & units.alive[None] & units.alive[:, None]
-    kept_within = jnp.where(orders.idle[:, None], LEASH, facts.sees)
+    there = one_hot_targets(units.target) & units.alive[None] & units.alive[:, None]
+    kept_within = jnp.where(orders.idle[:, None], LEASH_RANGE, facts.sees)
     near = jnp.any(there & (distance <= kept_within), axis=1)
     noticed = (distance <= facts.sees) & units.alive[None]
     cost = distance
@@ -262,13 +262,13 @@ def choose_targets(
         noticed &= ~heals | (missing > 0)[None]
         cost = jnp.where(heals, -missing[None], distance)
         near &= ~heals[:, 0]  # healers choose anew in every loop
-    best = lowest(jnp.where(noticed, cost, jnp.inf))
+    best = argmin_or_nothing(jnp.where(noticed, cost, jnp.inf))
     picked = jnp.where(near, units.target, best)
     has = jnp.any(there, axis=1)
     return jnp.where(orders.picks & units.alive, picked, jnp.where(has, units.target, NOTHING))
 
 
-def lowest(costs: Float[Array, "N N *b"]) -> Int[Array, "N *b"]:
+def argmin_or_nothing(costs: Float[Array, "N N *b"]) -> Int[Array, "N *b"]:
     """`argmin` over the second axis; `NOTHING` where all costs are infinite.
 
     Written as a loop, because `jnp.argmin` is not vectorised along the batch axis, which is last.
@@ -294,13 +294,13 @@ def move(
 ) -> Units:
     """Walk towards the target until it is within reach, or to the destination; push overlapping units apart."""
     hunting = units.target != NOTHING
-    way_x = jnp.where(hunting, of_target(aims, pairs.dx), orders.goal_x - units.x)
-    way_y = jnp.where(hunting, of_target(aims, pairs.dy), orders.goal_y - units.y)
+    way_x = jnp.where(hunting, value_of_target(aims, pairs.dx), orders.goal_x - units.x)
+    way_y = jnp.where(hunting, value_of_target(aims, pairs.dy), orders.goal_y - units.y)
     walks = units.alive & jnp.where(hunting, ~reached, orders.walks)
     length = jnp.sqrt(way_x**2 + way_y**2)
     speed = jnp.where(walks, jnp.minimum(units.speed + facts.acceleration, facts.step), 0)
     share = jnp.minimum(speed, length) / jnp.maximum(length, 1e-6)
-    push_x, push_y = room(facts, units, pairs)
+    push_x, push_y = separation_push(facts, units, pairs)
     low, high = facts.radius, map_size - facts.radius
     return replace(
         units,
@@ -310,10 +310,10 @@ def move(
     )
 
 
-def room(facts: Facts, units: Units, pairs: Offsets) -> tuple[Float[Array, "N *b"], Float[Array, "N *b"]]:
+def separation_push(facts: Facts, units: Units, pairs: Offsets) -> tuple[Float[Array, "N *b"], Float[Array, "N *b"]]:
     """Displacements that push overlapping units apart, each by half."""
     overlap = jnp.where(units.alive[:, None] & units.alive[None], jnp.maximum(facts.apart - pairs.distance, 0), 0)
-    push = PUSH / 2 * overlap / jnp.maximum(pairs.distance, 1e-3)
+    push = PUSH_SHARE / 2 * overlap / jnp.maximum(pairs.distance, 1e-3)
     return -jnp.sum(push * pairs.dx, axis=1), -jnp.sum(push * pairs.dy, axis=1)
 
 
@@ -333,25 +333,25 @@ def shoot(
     At most one hit per unit is pending: projectiles and second hits land before the unit can shoot again.
     """
     fires = units.alive & reached & (units.cooldown <= 0) & jnp.any(aims & (facts.damage > 0), axis=1)
-    flight = jnp.maximum(of_target(aims, distance) / jnp.maximum(facts.bolt_step, 1e-6), 1)
+    flight = jnp.maximum(value_of_target(aims, distance) / jnp.maximum(facts.bolt_step, 1e-6), 1)
     at_once = fires & (facts.bolt_step == 0)
     # Projectiles fly on after the death of the shooter; second hits do not happen.
     lands = (units.hit_in > 0) & (units.hit_in <= 1) & (units.alive | (facts.bolt_step > 0))
     hits = jnp.where(at_once, units.target, jnp.where(lands, units.hit_target, NOTHING))
     # Fractions of a loop left over from the last shot count for the next, so that the mean period is exact.
-    waited = jnp.where(units.cooldown > 0, units.cooldown - 1, 0)
-    under_way = jnp.where(fires, jnp.where(at_once, facts.second_hit, flight), jnp.maximum(units.hit_in - 1, 0))
+    cooled_down = jnp.where(units.cooldown > 0, units.cooldown - 1, 0)
+    hit_in = jnp.where(fires, jnp.where(at_once, facts.second_hit, flight), jnp.maximum(units.hit_in - 1, 0))
     return replace(
         units,
-        cooldown=jnp.where(fires, units.cooldown + facts.period + jitter - 1, waited),
-        hit_in=under_way,
+        cooldown=jnp.where(fires, units.cooldown + facts.period + jitter - 1, cooled_down),
+        hit_in=hit_in,
         hit_target=jnp.where(fires, units.target, units.hit_target),
     ), hits
 
 
 def take_hits(facts: Facts, units: Units, hits: Int[Array, "N *b"]) -> Units:
     """Apply damage: to shields first, then to health, reduced by armour. Hits of one loop land one after another."""
-    lands = is_one(hits)  # attacker x target
+    lands = one_hot_targets(hits)  # attacker x target
     shield, wounds = units.shield, jnp.zeros_like(units.health)
     for attacker in range(len(hits)):
         damage = jnp.where(lands[attacker], facts.damage[attacker], 0)
@@ -363,11 +363,11 @@ def take_hits(facts: Facts, units: Units, hits: Int[Array, "N *b"]) -> Units:
         units,
         health=jnp.where(units.alive, jnp.maximum(units.health - wounds, 0), 0),
         shield=shield,
-        since_damage=jnp.where(was_hit, 0, jnp.minimum(units.since_damage + 1, FORGOTTEN)),
+        since_damage=jnp.where(was_hit, 0, jnp.minimum(units.since_damage + 1, MAX_SINCE_DAMAGE)),
     )
 
 
-def regain(facts: Facts, units: Units) -> Units:
+def regenerate(facts: Facts, units: Units) -> Units:
     """Regenerate shields and energy."""
     shield = jnp.where(units.since_damage > data.SHIELD_DELAY, units.shield + data.SHIELD_PER_LOOP, units.shield)
     energy = jnp.where(facts.heals > 0, jnp.minimum(units.energy + data.ENERGY_PER_LOOP, data.ENERGY_MAX), 0)
@@ -376,7 +376,7 @@ def regain(facts: Facts, units: Units) -> Units:
 
 def heal(facts: Facts, units: Units, aims: Bool[Array, "N N *b"], reached: Bool[Array, "N *b"]) -> Units:
     """Healers turn energy into health of their targets; a unit is healed by only one of them, the first."""
-    missing = of_target(aims & units.alive[None], (facts.max_health - units.health)[None])
+    missing = value_of_target(aims & units.alive[None], (facts.max_health - units.health)[None])
     wants = units.alive & reached & (facts.heals > 0) & (missing > 0) & (units.energy > 0)
     would = jnp.minimum(jnp.minimum(facts.heals, missing), units.energy / data.ENERGY_PER_HEALTH)
     healed, received, given = jnp.zeros_like(units.alive), jnp.zeros_like(units.health), []
@@ -392,22 +392,22 @@ def heal(facts: Facts, units: Units, aims: Bool[Array, "N N *b"], reached: Bool[
     )
 
 
-def answer(
+def strike_back(
     facts: Facts, units: Units, orders: Orders, hits: Int[Array, "N *b"], distance: Float[Array, "N N *b"]
 ) -> Units:
-    """Idle units that are hit target their attacker, and so do idle units of their side near by."""
-    waits = orders.picks & orders.idle & units.alive
-    hit_by = is_one(hits)  # attacker x target
+    """Idle units that are hit target their attacker; idle units of their side within `HELP_RANGE` target it too."""
+    may_strike = orders.picks & orders.idle & units.alive
+    hit_by = one_hot_targets(hits)  # attacker x target
     count = len(hits)
     attacker = jnp.full_like(units.target, NOTHING)
     for one in reversed(range(count)):
         attacker = jnp.where(hit_by[one], one, attacker)
-    calls = waits & (attacker != NOTHING)
+    calls_for_help = may_strike & (attacker != NOTHING)
     same_side = orders.ours[:, None] == orders.ours[None]
-    hears = (distance <= HELP) & calls[None] & same_side
-    culprit = jnp.full_like(units.target, NOTHING)
+    helps = (distance <= HELP_RANGE) & calls_for_help[None] & same_side
+    new_target = jnp.full_like(units.target, NOTHING)
     for one in reversed(range(count)):
-        culprit = jnp.where(hears[:, one], attacker[one], culprit)
-    culprit = jnp.where(attacker != NOTHING, attacker, culprit)
-    can = jnp.any(is_one(culprit) & (facts.damage > 0), axis=1)
-    return replace(units, target=jnp.where(waits & (units.target == NOTHING) & can, culprit, units.target))
+        new_target = jnp.where(helps[:, one], attacker[one], new_target)
+    new_target = jnp.where(attacker != NOTHING, attacker, new_target)
+    can_hit = jnp.any(one_hot_targets(new_target) & (facts.damage > 0), axis=1)
+    return replace(units, target=jnp.where(may_strike & (units.target == NOTHING) & can_hit, new_target, units.target))

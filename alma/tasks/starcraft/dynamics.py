@@ -19,8 +19,8 @@ STOP, MOVES = 0, np.array([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0]], np
 FIRST_TARGET = 1 + len(MOVES)
 """The first of the actions that choose a target."""
 
-SETTLED = 2.0
-"""A retreating unit has arrived within this distance of its army's starting point."""
+SETTLED_DISTANCE = 2.0
+"""A retreating unit has arrived when it is within this distance of its army's starting point."""
 
 
 @jax.tree_util.register_dataclass
@@ -67,7 +67,7 @@ class State:
 # ---- one step
 
 
-class Result(NamedTuple):
+class BattleStatus(NamedTuple):
     """Which armies are beaten, and whether the battle is won or lost."""
 
     beaten: Bool[Array, "M"]
@@ -85,83 +85,85 @@ def fighters(rules: Rules, state: State) -> Bool[Array, "N"]:
     return state.units.alive & jnp.asarray(rules.table.fights)[jnp.maximum(state.units.kind, 0)]
 
 
-def ways_to_base(rules: Rules, state: State) -> Float[Array, "K"]:
+def distances_to_base(rules: Rules, state: State) -> Float[Array, "K"]:
     """Distances of enemies to the centre of the base."""
     return jnp.linalg.norm(state.units.position[state.agents :] - rules.map_size / 2, axis=-1)
 
 
-def judge(rules: Rules, state: State) -> Result:
-    """Judge a state. An army without a unit that can fight is beaten; one such enemy inside the base wins."""
+def battle_status(rules: Rules, state: State) -> BattleStatus:
+    """The status of a battle. An army without a unit that can fight is beaten; one such enemy inside the base wins."""
     agents, fights = state.agents, fighters(rules, state)
-    inside = fights[agents:] & (ways_to_base(rules, state) <= rules.base_radius)
+    inside = fights[agents:] & (distances_to_base(rules, state) <= rules.base_radius)
     breached = jnp.any(state.of_army & inside, axis=1)
     beaten = state.exists & ~jnp.any(state.of_army & fights[agents:], axis=1)
     lost = jnp.any(breached) | ~jnp.any(fights[:agents])
     won = ~jnp.any(fights[agents:]) & ~lost
-    return Result(beaten, breached, state.exists & ~beaten & ~breached, won, lost)
+    return BattleStatus(beaten, breached, state.exists & ~beaten & ~breached, won, lost)
 
 
 def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:
     """One step of half a second: orders are given, then units move and fight."""
     dwell_key, fight_key = jax.random.split(key)
-    began = judge(rules, state)
-    state = change_minds(rules, dwell_key, state, began)
+    status_before = battle_status(rules, state)
+    state = switch_armies(rules, dwell_key, state, status_before)
     orders, targets = give_orders(rules, state, actions)
-    given = replace(state.units, target=targets)
-    fought = fight(rules.types, fight_key, given, orders, LOOPS_PER_STEP, rules.map_size)
-    way = jnp.where(fought.alive[:, None], fought.position - state.units.position, 0)
+    ordered = replace(state.units, target=targets)
+    fought = fight(rules.types, fight_key, ordered, orders, LOOPS_PER_STEP, rules.map_size)
+    displacement = jnp.where(fought.alive[:, None], fought.position - state.units.position, 0)
     after = replace(
         state,
         units=fought,
-        moved=way.astype(jnp.float16),
-        settled=settle(state, fought),
+        moved=displacement.astype(jnp.float16),
+        settled=settled_enemies(state, fought),
         since_switch=jnp.minimum(state.since_switch + 1, 100).astype(jnp.int8),
         time=(state.time + 1).astype(jnp.int16),
     )
-    ended = judge(rules, after)
-    outcome = reckon(rules, state, after, began, ended)
-    return replace(after, units=reinforce(rules, after, ended.beaten & ~began.beaten)), outcome
+    status_after = battle_status(rules, after)
+    outcome = outcome_of_step(rules, state, after, status_before, status_after)
+    return replace(after, units=apply_heal_bonus(rules, after, status_after.beaten & ~status_before.beaten)), outcome
 
 
-def reckon(rules: Rules, before: State, after: State, began: Result, ended: Result) -> Outcome:
+def outcome_of_step(
+    rules: Rules, before: State, after: State, status_before: BattleStatus, status_after: BattleStatus
+) -> Outcome:
     """The outcome of a step. Rewards: health and shields that enemies lost, kills, beaten armies and victory."""
     agents, old, new = before.agents, before.units, after.units
     died = old.alive & ~new.alive
     lost = old.health + old.shield - new.health - new.shield
     per_unit = (lost + rules.kill_reward * died)[agents:]
     per_army = jnp.sum(jnp.where(before.of_army, per_unit, 0), axis=1)
-    per_army += rules.win_reward * (ended.beaten & ~began.beaten)
-    over = after.time >= rules.max_steps
+    per_army += rules.win_reward * (status_after.beaten & ~status_before.beaten)
+    time_is_up = after.time >= rules.max_steps
     return Outcome(
-        reward=rules.reward_scale * (jnp.sum(per_unit) + rules.win_reward * ended.won),
-        subtask_rewards=rules.reward_scale * jnp.where(began.active, per_army, 0),
-        terminated=ended.won | ended.lost | over,
+        reward=rules.reward_scale * (jnp.sum(per_unit) + rules.win_reward * status_after.won),
+        subtask_rewards=rules.reward_scale * jnp.where(status_before.active, per_army, 0),
+        terminated=status_after.won | status_after.lost | time_is_up,
         truncated=jnp.asarray(False),
-        finished=ended.beaten | ended.breached,
-        success=ended.won,
+        finished=status_after.beaten | status_after.breached,
+        success=status_after.won,
         metrics={
             "kills": jnp.sum(died[agents:]).astype(jnp.float32),
             "deaths": jnp.sum(died[:agents]).astype(jnp.float32),
-            "breached": jnp.any(ended.breached).astype(jnp.float32),
-            "timed_out": (over & ~ended.won & ~ended.lost).astype(jnp.float32),
+            "breached": jnp.any(status_after.breached).astype(jnp.float32),
+            "timed_out": (time_is_up & ~status_after.won & ~status_after.lost).astype(jnp.float32),
         },
     )
 
 
-def change_minds(rules: Rules, key: PRNGKeyArray, state: State, stands: Result) -> State:
+def switch_armies(rules: Rules, key: PRNGKeyArray, state: State, status: BattleStatus) -> State:
     """Armies whose timer has run out switch between retreat and attack; beaten ones do not attack."""
-    due = (state.timer <= 0) & state.exists
+    expired = (state.timer <= 0) & state.exists
     low, high = rules.dwell_range
-    drawn = jax.random.randint(key, due.shape, low, high + 1)
-    attacking = jnp.where(due, ~state.attacking, state.attacking) & ~stands.beaten
+    drawn = jax.random.randint(key, expired.shape, low, high + 1)
+    attacking = jnp.where(expired, ~state.attacking, state.attacking) & ~status.beaten
     switched = attacking != state.attacking
-    at_once = switched[jnp.maximum(state.army, 0)] & (state.army >= 0)
+    of_switched = switched[jnp.maximum(state.army, 0)] & (state.army >= 0)
     return replace(
         state,
         attacking=attacking,
-        timer=(jnp.where(due, drawn, state.timer) - 1).astype(jnp.int8),
+        timer=(jnp.where(expired, drawn, state.timer) - 1).astype(jnp.int8),
         since_switch=jnp.where(switched, 0, state.since_switch).astype(jnp.int8),
-        settled=state.settled & ~at_once,
+        settled=state.settled & ~of_switched,
     )
 
 
@@ -179,7 +181,7 @@ def give_orders(rules: Rules, state: State, actions: Actions) -> tuple[Orders, I
     attacks = state.attacking[army]
     home = state.start[army]
     base = jnp.full_like(home, rules.map_size / 2)
-    away = jnp.linalg.norm(units.position[agents:] - home, axis=-1) > SETTLED
+    away = jnp.linalg.norm(units.position[agents:] - home, axis=-1) > SETTLED_DISTANCE
     ahead = units.position[:agents] + rules.order_distance * direction
     goal = jnp.concatenate([ahead, jnp.where(attacks[:, None], base, home)])
     orders = Orders(
@@ -195,16 +197,19 @@ def give_orders(rules: Rules, state: State, actions: Actions) -> tuple[Orders, I
     return orders, jnp.concatenate([target, kept]).astype(jnp.int8)
 
 
-def settle(state: State, units: Units) -> Bool[Array, "K"]:
-    """Enemies that have retreated and arrived at their starting point."""
+def settled_enemies(state: State, units: Units) -> Bool[Array, "K"]:
+    """Enemies that have retreated to their starting point and are idle."""
     army = jnp.maximum(state.army, 0)
     way = units.position[state.agents :] - state.start[army]
-    arrived = jnp.linalg.norm(way, axis=-1) <= SETTLED
+    arrived = jnp.linalg.norm(way, axis=-1) <= SETTLED_DISTANCE
     return (state.settled | arrived) & ~state.attacking[army] & (state.army >= 0)
 
 
-def reinforce(rules: Rules, state: State, newly_beaten: Bool[Array, "M"]) -> Units:
-    """At a disadvantage, a newly beaten army heals our units that are nearest to its starting point."""
+def apply_heal_bonus(rules: Rules, state: State, newly_beaten: Bool[Array, "M"]) -> Units:
+    """The units after those of ours that are nearest to the start of a newly beaten army have been healed.
+
+    Only if the enemy has more units; `Rules.heal_bonus` says by how much.
+    """
     agents, units = state.agents, state.units
     present = units.kind >= 0
     ours, theirs = jnp.sum(present[:agents]), jnp.sum(present[agents:])

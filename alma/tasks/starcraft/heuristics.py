@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from alma.task.view import NOBODY, Actions, Allocation
-from alma.tasks.starcraft.dynamics import FIRST_TARGET, MOVES, STOP, State, fighters, judge, ways_to_base
+from alma.tasks.starcraft.dynamics import FIRST_TARGET, MOVES, STOP, State, battle_status, distances_to_base, fighters
 from alma.tasks.starcraft.rules import Rules
 from alma.tasks.starcraft.view import view
 
@@ -24,12 +24,12 @@ def dynamic(rules: Rules, state: State, count_dead: bool = False) -> Allocation:
 
 def most_urgent(rules: Rules, state: State) -> Allocation:
     """All agents go to the same army: the attacking one nearest to the base or, if none attacks, the nearest one."""
-    agents, stands = state.agents, judge(rules, state)
+    agents, status = state.agents, battle_status(rules, state)
     dangerous = state.of_army & fighters(rules, state)[agents:]
-    nearest = jnp.min(jnp.where(dangerous, ways_to_base(rules, state), jnp.inf), axis=1)
-    attacked = stands.active & (state.attacking | ~jnp.any(state.attacking & stands.active))
+    nearest = jnp.min(jnp.where(dangerous, distances_to_base(rules, state), jnp.inf), axis=1)
+    attacked = status.active & (state.attacking | ~jnp.any(state.attacking & status.active))
     army = jnp.argmin(jnp.where(attacked, nearest, jnp.inf))
-    return jnp.where(state.units.alive[:agents] & jnp.any(stands.active), army, NOBODY)
+    return jnp.where(state.units.alive[:agents] & jnp.any(status.active), army, NOBODY)
 
 
 def _allocate(rules: Rules, state: State, urgent: Bool[Array, "M"], count_dead: bool) -> Allocation:
@@ -39,7 +39,7 @@ def _allocate(rules: Rules, state: State, urgent: Bool[Array, "M"], count_dead: 
     of_army = state.of_army & counted
     of_type = units.kind[agents:, None] == np.arange(types)
     unclaimed = of_army.astype(jnp.int32) @ of_type.astype(jnp.int32)
-    enemies, active = jnp.sum(of_army, axis=1), judge(rules, state).active
+    enemies, active = jnp.sum(of_army, axis=1), battle_status(rules, state).active
 
     def send(carry: tuple[Int[Array, "M T"], Int[Array, "M"]], agent: Int[Array, ""]) -> tuple:
         unclaimed, assigned = carry

@@ -35,10 +35,10 @@ class Rules:
     balance: Literal["symmetric", "disadvantage"] = "symmetric"
     """Whether the enemy has the same units (symmetric), or one more (disadvantage)."""
     spread: float | tuple[float, float] = 1.0
-    """1: armies come from all sides; 0: all from one. A range is drawn from, for every army."""
+    """1: armies come from all sides; 0: all from one. A number, or a range from which that of every army is drawn."""
     one_spread: float | None = None
-    """Spread of the last army alone, if it is not to be that of the others. Places are counted from the first army,
-    whose own spread has no effect."""
+    """Spread of the last army alone, if it differs from that of the others. Directions are measured from that of the
+    first army, whose own spread has no effect."""
     fighters: int | tuple[int, int] | None = None
     """Number of our units with a weapon: a number, or a range. If not given, 3 to 8 (`mmm`: 3 to 6)."""
     medivacs: int | tuple[int, int] = (0, 2)
@@ -61,7 +61,7 @@ class Rules:
     dwell: int | tuple[int, int] = (11, 20)
     """Steps that an army attacks or retreats for: a number, or a range."""
     order_distance: float = 2.0
-    """Distance that a move is ordered over."""
+    """Distance from a unit to the destination of its move."""
     order_range: float = 6.0
     """Distance up to which units can be ordered to attack or heal another, from centre to centre."""
     sight: float = 28.0
@@ -74,8 +74,8 @@ class Rules:
     win_reward: float = 200.0
     """Reward for victory, and for a beaten army in its own reward."""
     heal_bonus: float = 4.0
-    """At a disadvantage, what a beaten army heals those who were nearest to its start, as a multiple of the share that
-    the enemy has more."""
+    """At a disadvantage, our units that are nearest to the start of a beaten army get back a fraction of their full
+    health and shields: this number x (enemies - agents) / (agents x other armies)."""
 
     def __post_init__(self) -> None:
         for name in ("spread", "fighters", "medivacs", "dwell"):
@@ -97,19 +97,19 @@ class Rules:
     def fighter_range(self) -> tuple[int, int]:
         if self.fighters is None:
             return (3, 6) if self.units == "mmm" else (3, 8)
-        return _pair(self.fighters)
+        return _as_range(self.fighters)
 
     @property
     def medivac_range(self) -> tuple[int, int]:
-        return _pair(self.medivacs) if "medivac" in self.types else (0, 0)
+        return _as_range(self.medivacs) if "medivac" in self.types else (0, 0)
 
     @property
     def dwell_range(self) -> tuple[int, int]:
-        return _pair(self.dwell)
+        return _as_range(self.dwell)
 
     @property
-    def more(self) -> int:
-        """How many more units the enemy has."""
+    def extra_enemies(self) -> int:
+        """The number of units that the enemy has more than we."""
         return int(self.balance == "disadvantage")
 
     @property
@@ -118,7 +118,7 @@ class Rules:
 
     @property
     def max_enemies(self) -> int:
-        return self.max_agents + self.more
+        return self.max_agents + self.extra_enemies
 
     @property
     def spread_range(self) -> tuple[float, float]:
@@ -142,16 +142,20 @@ class Rules:
         """The enemies of each team: the same units, plus one fighter at a disadvantage, fixed by `team_seed`."""
         fighters = [i for i, kind in enumerate(self.types) if UNITS[kind].fights]
         extra = np.random.default_rng(self.team_seed).choice(fighters, len(self.teams))
-        return self.teams + self.more * np.eye(len(self.types), dtype=np.int32)[extra]
+        return self.teams + self.extra_enemies * np.eye(len(self.types), dtype=np.int32)[extra]
 
     @property
     def reward_scale(self) -> float:
-        """Scales rewards so that the best return is about 20."""
+        """The factor on all rewards, so that the best return is about 20.
+
+        For the paper's settings it is the paper's, whatever `kill_reward` and `win_reward`. For all others it follows
+        from the best return that is possible, so that changing one of these two rescales every reward.
+        """
         known = MAX_REWARD.get((self.units, self.balance))
         if known is not None and self.fighters is None:
             return 20 / known
         toughest = max(UNITS[kind].health + UNITS[kind].shield for kind in self.types if UNITS[kind].fights)
-        return 20 / ((self.fighter_range[1] + self.more) * (toughest + self.kill_reward) + self.win_reward)
+        return 20 / ((self.fighter_range[1] + self.extra_enemies) * (toughest + self.kill_reward) + self.win_reward)
 
     def _check_pool(self) -> None:
         unknown = [kind for kind in self.types if kind not in UNITS]
@@ -175,10 +179,10 @@ class Rules:
             if type(low) is not int or type(high) is not int or not least <= low <= high:
                 raise ValueError(f"{name} must be whole numbers (fewest, most) from {least}, not {value!r}")
         room = self.max_armies * self.max_army_size
-        if self.fighter_range[0] + self.more < 2 or self.max_enemies > room:
+        if self.fighter_range[0] + self.extra_enemies < 2 or self.max_enemies > room:
             raise ValueError(
                 f"there must be 2 enemies at least and {room} at most ({self.max_armies} armies of up to "
-                f"{self.max_army_size}), not {self.fighter_range[0] + self.more} to {self.max_enemies}"
+                f"{self.max_army_size}), not {self.fighter_range[0] + self.extra_enemies} to {self.max_enemies}"
             )
         low, high = self.spread_range
         if not 0 <= low <= high <= 1:
@@ -198,6 +202,6 @@ class Rules:
             raise ValueError("max_armies must be at least 2, max_army_size at least 1, first_attack from 1 to 100")
 
 
-def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
+def _as_range(value: int | tuple[int, int]) -> tuple[int, int]:
     """A range (fewest, most) from a range or a single number."""
     return value if isinstance(value, tuple) else (value, value)

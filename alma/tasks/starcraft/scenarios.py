@@ -22,10 +22,10 @@ def draw_battle(rules: Rules, key: PRNGKeyArray) -> State:
     team = jax.random.randint(keys[0], (), 0, len(rules.teams))
     ours = _fill_slots(keys[1], jnp.asarray(rules.teams)[team], rules.max_agents)
     theirs = _fill_slots(keys[2], jnp.asarray(rules.enemy_teams)[team], rules.max_enemies)
-    army, exists = _split(rules, keys[3], theirs >= 0)
-    start = _starts(rules, keys[4], jnp.sum(exists))
+    army, exists = _draw_armies(rules, keys[3], theirs >= 0)
+    start = _army_starts(rules, keys[4], jnp.sum(exists))
     kind = jnp.concatenate([ours, theirs])
-    position = _positions(rules, keys[5], kind, army, start)
+    position = _start_positions(rules, keys[5], kind, army, start)
     timer = jax.random.randint(keys[6], exists.shape, 0, rules.first_attack)
     earliest = jnp.min(jnp.where(exists, timer, rules.first_attack))
     return State(
@@ -44,12 +44,14 @@ def draw_battle(rules: Rules, key: PRNGKeyArray) -> State:
 
 def _fill_slots(key: PRNGKeyArray, counts: Int[Array, "T"], slots: int) -> Int[Array, "slots"]:
     """Types of the units in each slot: `counts` of each type in random order, -1 in empty slots."""
-    ends = jnp.cumsum(counts)
-    kind = jnp.searchsorted(ends, jnp.arange(slots), side="right")
-    return jax.random.permutation(key, jnp.where(jnp.arange(slots) < ends[-1], kind, -1)).astype(jnp.int8)
+    filled = jnp.cumsum(counts)  # slots filled up to and with each type, before they are shuffled
+    kind = jnp.searchsorted(filled, jnp.arange(slots), side="right")
+    return jax.random.permutation(key, jnp.where(jnp.arange(slots) < filled[-1], kind, -1)).astype(jnp.int8)
 
 
-def _split(rules: Rules, key: PRNGKeyArray, present: Bool[Array, "K"]) -> tuple[Int[Array, "K"], Bool[Array, "M"]]:
+def _draw_armies(
+    rules: Rules, key: PRNGKeyArray, present: Bool[Array, "K"]
+) -> tuple[Int[Array, "K"], Bool[Array, "M"]]:
     """Divide the enemies among armies: draw the number of armies, then their sizes one by one.
 
     Returns the army of each enemy, -1 for empty slots, and which armies exist.
@@ -58,16 +60,16 @@ def _split(rules: Rules, key: PRNGKeyArray, present: Bool[Array, "K"]) -> tuple[
     total, most = jnp.sum(present), rules.max_army_size
     fewest_armies = jnp.maximum(2, -(-total // most))
     armies = _between(number_key, fewest_armies, jnp.minimum(total, rules.max_armies))
-    ends, left = [], total
+    assigned, left = [], total  # enemies assigned up to and with each army
     for i, one_key in enumerate(jax.random.split(size_key, rules.max_armies)):
         later = jnp.maximum(armies - i - 1, 0)
         size = _between(one_key, jnp.maximum(1, left - most * later), jnp.minimum(most, left - later))
         size = jnp.where(i < armies, size, 0)
         left -= size
-        ends.append(total - left)
+        assigned.append(total - left)
     # Shuffled once more, so that armies are independent of types even if slots should not be in random order.
     rank = jnp.argsort(jnp.argsort(jnp.where(present, jax.random.uniform(shuffle_key, present.shape), 2)))
-    army = jnp.searchsorted(jnp.stack(ends), rank, side="right")
+    army = jnp.searchsorted(jnp.stack(assigned), rank, side="right")
     return jnp.where(present, army, -1), jnp.arange(rules.max_armies) < armies
 
 
@@ -75,7 +77,7 @@ def _between(key: PRNGKeyArray, low: Int[Array, ""], high: Int[Array, ""]) -> In
     return jax.random.randint(key, (), low, jnp.maximum(high, low) + 1)
 
 
-def _starts(rules: Rules, key: PRNGKeyArray, armies: Int[Array, ""]) -> Float[Array, "M 2"]:
+def _army_starts(rules: Rules, key: PRNGKeyArray, armies: Int[Array, ""]) -> Float[Array, "M 2"]:
     """The starting points of armies: evenly spaced around the base, nearer to each other if the spread is below 1."""
     turn_key, spread_key = jax.random.split(key)
     spread = jax.random.uniform(
@@ -88,7 +90,7 @@ def _starts(rules: Rules, key: PRNGKeyArray, armies: Int[Array, ""]) -> Float[Ar
     return rules.map_size / 2 + rules.army_distance * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=-1)
 
 
-def _positions(
+def _start_positions(
     rules: Rules, key: PRNGKeyArray, kind: Int[Array, "N"], army: Int[Array, "K"], start: Float[Array, "M 2"]
 ) -> Float[Array, "N 2"]:
     """Starting positions: our units around the base, with an offset per type; enemies around their army's starting
@@ -103,7 +105,7 @@ def _positions(
     facts = combat.gather_facts(rules.table, units, Orders(units.x, units.y, no, no, no, no))
 
     def spread(units: Units, _: None) -> tuple[Units, None]:
-        push_x, push_y = combat.room(facts, units, combat.measure(units))
+        push_x, push_y = combat.separation_push(facts, units, combat.pairwise_offsets(units))
         return replace(units, x=units.x + push_x, y=units.y + push_y), None
 
     return jax.lax.scan(spread, units, length=SPREAD_LOOPS)[0].position

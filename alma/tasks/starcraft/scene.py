@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from alma.task.scene import Line, Marker, Place, Scene, Shape
-from alma.tasks.starcraft.dynamics import Result, State, judge
+from alma.tasks.starcraft.dynamics import BattleStatus, State, battle_status
 from alma.tasks.starcraft.rules import LOOPS_PER_STEP, Rules
 from alma.tasks.starcraft.units import ENERGY_MAX
 
@@ -15,12 +15,12 @@ LETTERS = {"marauder": "R", "medivac": "+"}
 SMALLEST = 0.5
 """Minimum radius at which units are drawn, in cells."""
 
-_judge = jax.jit(judge, static_argnums=0)
+_battle_status = jax.jit(battle_status, static_argnums=0)
 
 
 def scene(rules: Rules, state: State) -> Scene:
     """The scene of one state."""
-    stands, armies = jax.device_get(_judge(rules, state)), range(rules.max_armies)
+    status, armies = jax.device_get(_battle_status(rules, state)), range(rules.max_armies)
     units = range(rules.max_agents + rules.max_enemies)
     lines = map(partial(_line, rules, state), units)
     return Scene(
@@ -28,11 +28,11 @@ def scene(rules: Rules, state: State) -> Scene:
         markers=tuple(_unit(rules, state, unit) for unit in units),
         places=(
             Place((rules.map_size / 2, rules.map_size / 2), rules.base_radius, "base"),
-            *(_start(state, stands, army) for army in armies),
+            *(_start(state, status, army) for army in armies),
         ),
         lines=tuple(line for line in lines if line is not None),
         subtask="army",
-        standing=tuple(_standing(state, stands, army) for army in armies),
+        standing=tuple(_standing(state, status, army) for army in armies),
     )
 
 
@@ -65,15 +65,15 @@ def _line(rules: Rules, state: State, unit: int) -> Line | None:
     return Line(unit, target) if fired and target >= 0 else None
 
 
-def _start(state: State, stands: Result, army: int) -> Place:
+def _start(state: State, status: BattleStatus, army: int) -> Place:
     x, y = np.asarray(state.start)[army]
     there = bool(np.any(np.asarray(state.army) == army))
-    return Place((float(x), float(y)), 1.2 if there else 0, _standing(state, stands, army), army)
+    return Place((float(x), float(y)), 1.2 if there else 0, _standing(state, status, army), army)
 
 
-def _standing(state: State, stands: Result, army: int) -> str:
+def _standing(state: State, status: BattleStatus, army: int) -> str:
     if not np.any(np.asarray(state.army) == army):
         return ""
-    if stands.beaten[army]:
+    if status.beaten[army]:
         return "beaten"
-    return "in the base" if stands.breached[army] else "attacks" if state.attacking[army] else "retreats"
+    return "in the base" if status.breached[army] else "attacks" if state.attacking[army] else "retreats"

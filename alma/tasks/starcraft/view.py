@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from alma.task.view import NOBODY, View
-from alma.tasks.starcraft.dynamics import FIRST_TARGET, MOVES, State, judge
+from alma.tasks.starcraft.dynamics import FIRST_TARGET, MOVES, State, battle_status
 from alma.tasks.starcraft.rules import Rules
 from alma.tasks.starcraft.units import ENERGY_MAX, LEAST_DAMAGE
 
@@ -78,7 +78,7 @@ def view(rules: Rules, state: State) -> View:
         present=alive,
         visible=both & (distance <= rules.sight),
         subtask=jnp.where(alive, jnp.concatenate([jnp.full(agents, NOBODY), state.army]), NOBODY),
-        active=judge(rules, state).active,
+        active=battle_status(rules, state).active,
         available=available,
         target=_targets(rules, state, available),
         relations=jnp.where(

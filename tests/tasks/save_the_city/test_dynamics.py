@@ -242,13 +242,13 @@ def contests(draw):
     return starts, goals, draw(st.lists(st.booleans(), min_size=len(starts), max_size=len(starts)))
 
 
-BEATEN = jax.jit(dynamics.beaten)
+LOSES_CELL = jax.jit(dynamics.loses_cell)
 
 
 def settled(starts, goals, heads):
     """Where agents end up; a slot without an agent among them, that seems to want the first agent's cell."""
     present = jnp.asarray([True] * len(goals) + [False])
-    back = BEATEN(jnp.asarray([*goals, goals[0]], jnp.int8), present, jnp.asarray([*heads, True]))
+    back = LOSES_CELL(jnp.asarray([*goals, goals[0]], jnp.int8), present, jnp.asarray([*heads, True]))
     return [start if sent else goal for start, goal, sent in zip(starts, goals, back[:-1].tolist(), strict=True)]
 
 

@@ -10,7 +10,7 @@ from helpers.battle import a_state
 
 from alma import check_task
 from alma.tasks.starcraft import StarCraft
-from alma.tasks.starcraft.dynamics import FIRST_TARGET, judge
+from alma.tasks.starcraft.dynamics import FIRST_TARGET, battle_status
 from alma.tasks.starcraft.rules import Rules
 
 RULES = Rules()
@@ -42,7 +42,7 @@ def test_teams_are_drawn_evenly_into_any_slots(drawn):
     used = (state.units.kind[:, :agents] >= 0).mean(axis=0)
     np.testing.assert_allclose(used, used.mean(), atol=0.05)
     theirs = np.stack([(state.units.kind[:, agents:] == k).sum(axis=1) for k in range(len(rules.types))], axis=1)
-    assert ((theirs - counts).sum(axis=1) == rules.more).all()
+    assert ((theirs - counts).sum(axis=1) == rules.extra_enemies).all()
 
 
 def test_enemies_are_split_into_armies(drawn):
@@ -184,7 +184,7 @@ def test_a_beaten_army_and_a_won_battle():
     assert bool(outcome.success)
     assert bool(outcome.terminated)
     assert float(outcome.reward) == pytest.approx((5 + 10 + 200) * scale, rel=1e-5)
-    assert judge(RULES, end).beaten.tolist() == [True, True, False]
+    assert battle_status(RULES, end).beaten.tolist() == [True, True, False]
 
 
 def test_losing_everybody_loses():

@@ -49,4 +49,4 @@ LONG: Mapping[str, Any] = {
 
 TINY: Mapping[str, Any] = {**_AIM, "actors.imagination": 0.5, "allocator.period": 3, "actors.networks.aim": 16}
 
-PRESETS = {"fast": FAST, "long": LONG, "faithful": FAITHFUL, "paper": PAPER, "tiny": TINY}
+PRESET_OVERRIDES = {"fast": FAST, "long": LONG, "faithful": FAITHFUL, "paper": PAPER, "tiny": TINY}
