@@ -32,8 +32,8 @@ class ActorNetworkOptions:
     normalise: bool = True
     """Apply layer normalisation to the sums of the pooling trunk."""
     aim: int = 0
-    """Width of a network, the same for all entities, that adds to the value of an action a term for the entity it is aimed
-    at; 0: none. For tasks whose actions differ by their target."""
+    """Width of a network, the same for all entities, that adds to an action's value a term for its target; 0: none. For
+    tasks whose actions differ by their target."""
     mixer: Literal["sum", "qmix", "independent"] = "sum"
     """How the utilities of a subtask's agents become its value: summed (sum, as in VDN), by hypernetworks (qmix), or
     not at all, so that every agent learns for itself (independent)."""

@@ -186,6 +186,17 @@ def test_runs_on_different_tasks_do_not_fit(one):
         transplant(one, allocator=stranger)
 
 
+def test_the_task_and_the_team_can_differ_from_training(one):
+    assert one.task_with() == one.task
+    assert one.task_with({"limit": 5}) == Doors(limit=5)
+    with pytest.raises(ValueError, match="the tasks have different name"):
+        one.task_with(name="save-the-city")
+    assert one.team_with() == (one.team, one.params)
+    assert one.team_with(allocator="heuristic:owner", task=Doors(limit=5)) == transplant(
+        one, allocator="heuristic:owner", task=Doors(limit=5)
+    )
+
+
 def test_rules_are_those_of_the_task_that_is_played(one):
     longer = Doors(limit=5)
     playing = transplant(one, allocator="heuristic", task=longer)

@@ -138,7 +138,7 @@ class Rules:
 
     @property
     def best_return(self) -> float:
-        """About the best return of the largest team before scaling: for health, complete buildings and the whole city."""
+        """About the best return of the largest team before scaling: for health, complete buildings and the city."""
         return self.max_buildings * (HEALTH_RETURN + self.complete_reward) + self.solve_reward
 
     @property
