@@ -97,7 +97,7 @@ class Actors:
         return self.networks.utilities(params, sight, jnp.asarray(situation.last_action), situation.strategy)
 
     def advise(self, params: Params, key: PRNGKeyArray, situations: Situation, due: Bool[Array, "N"]) -> Strategy:
-        """New strategies, drawn by the coach, where a decision is due; the current ones elsewhere; None without one."""
+        """New strategies of the coach where a decision is due, the current ones elsewhere; None without a coach."""
 
         def fresh(portion: Int[Array, ""], view: View) -> Strategy:
             return self.networks.advise(params, jax.random.fold_in(key, portion), view)

@@ -1,1 +1,1 @@
-"""Layers, masks and pytree helpers that the networks are built from. All leading axes are batch axes."""
+"""Layers, attention, masks and output heads that the networks are built from. All leading axes are batch axes."""

@@ -1,1 +1,1 @@
-"""Playing: decision points, parallel environments, whole episodes."""
+"""Playing: decisions and actions, teams, parallel environments, whole episodes."""
