@@ -77,7 +77,7 @@ PAPER = TrainingOptions(
 
 FAITHFUL = replace(
     FAST,
-    steps=2_000_000,
+    steps=1_000_000,
     actors=replace(FAST.actors, popart=True, ends="subtask", networks=replace(PAPER.actors.networks, relations=True)),
     allocator=replace(
         FAST.allocator,

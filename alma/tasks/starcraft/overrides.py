@@ -23,7 +23,7 @@ _OURS: Mapping[str, Any] = {
     "collection.steps_per_update": 1024,
 }
 
-FAITHFUL: Mapping[str, Any] = {**_OURS, "steps": 2_000_000}
+FAITHFUL: Mapping[str, Any] = {**_OURS, "steps": 1_000_000}
 
 # Values of actions differ less here than in SaveTheCity: by a shot, not a building. So rewards are scaled up, and
 # targets contribute to the values of actions (`aim`).
