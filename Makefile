@@ -53,7 +53,7 @@ lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet uv
 	.venv-lock/bin/uv pip compile --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--upgrade --extra plots --extra video --extra dev --custom-compile-command "make lock" \
+		--upgrade --extra plots --extra video --extra pettingzoo --extra slurm --extra tune --extra docs --extra dev --custom-compile-command "make lock" \
 		--output-file requirements.lock pyproject.toml requirements.build
 	rm -rf .venv-lock
 
