@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo check test test-browser chromium setup lock clean
+.PHONY: demo check test docs test-browser chromium setup lock clean
 
 demo: setup
 	$(BIN)/alma demo
@@ -26,6 +26,10 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto --dist loadfile
+
+# The documentation site, into docs/_build/html. A broken link inside of it is an error.
+docs: setup
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
 
 # `make test` runs these too, where there is a Chromium.
 test-browser: setup
@@ -58,4 +62,4 @@ lock:
 	rm -rf .venv-lock
 
 clean:  # what can be made again; runs are kept
-	rm -rf .venv .venv-lock demo
+	rm -rf .venv .venv-lock demo docs/_build

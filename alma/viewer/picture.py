@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import groupby
 
 import numpy as np
+from jaxtyping import Array, Bool, Int
 from PIL import Image
 
 from alma.task.scene import Marker, Point, Scene
@@ -28,6 +29,19 @@ def draw_frames(task: Task, sides: Sequence[Side]) -> list[Image.Image]:
     panels = [Panel(task, side) for side in sides]
     steps = max(panel.recording.length for panel in panels) + 1
     return [_beside([panel.draw(step, steps - 1) for panel in panels]) for step in range(steps)]
+
+
+def draw_map(
+    scene: Scene,
+    allocation: Int[Array | np.ndarray, "A"],
+    subtask: Int[Array | np.ndarray, "E"],
+    active: Bool[Array | np.ndarray, "M"],
+) -> Image.Image:
+    """The map of one scene alone, without a timeline."""
+    east, north = scene.size
+    canvas = Canvas(WIDTH, HEADER + (WIDTH - 2 * MARGIN) * north / east + MARGIN)
+    MapPicture(canvas, scene, allocation, subtask, active).draw()
+    return canvas.finish()
 
 
 def _beside(pictures: list[Image.Image]) -> Image.Image:
@@ -66,7 +80,10 @@ class Panel:
         map_height = (WIDTH - 2 * MARGIN) * north / east
         canvas = Canvas(WIDTH, HEADER + map_height + MARKS + len(self.agents) * ROW + 2 * MARGIN)
         canvas.text((MARGIN, HEADER / 2), self._caption(step), 17, INK)
-        MapPicture(canvas, self.recording, self.scenes[step], step).draw()
+        frames = self.recording.frames
+        MapPicture(
+            canvas, self.scenes[step], frames.allocation[step], frames.view.subtask[step], frames.view.active[step]
+        ).draw()
         top = HEADER + map_height + MARGIN
         TimelinePicture(canvas, self.recording, self._names(), top, steps).draw(step)
         return canvas.finish()
@@ -87,9 +104,11 @@ class MapPicture:
     """Draws the map of a scene, in map units; north is up."""
 
     canvas: Canvas
-    recording: Recording
     scene: Scene
-    step: int
+    allocation: Int[Array | np.ndarray, "A"]
+    subtask: Int[Array | np.ndarray, "E"]
+    """As in `View`: the subtasks of the entities that are no agents."""
+    active: Bool[Array | np.ndarray, "M"]
 
     @property
     def scale(self) -> float:
@@ -100,22 +119,19 @@ class MapPicture:
 
     def shown(self, which: slice) -> list[tuple[Marker, int]]:
         """Present entities with their subtasks; those of agents are the ones they are allocated to."""
-        frames = self.recording.frames
-        allocation, subtask = frames.allocation[self.step].tolist(), np.asarray(frames.view.subtask)[self.step]
-        subtasks = [*allocation, *subtask[len(allocation) :].tolist()]
+        subtasks = [*self.allocation.tolist(), *self.subtask[len(self.allocation) :].tolist()]
         pairs = zip(self.scene.markers[which], subtasks[which], strict=True)
         return [(marker, subtask) for marker, subtask in pairs if marker is not None]
 
     def draw(self) -> None:
-        agents = self.recording.frames.allocation.shape[1]
+        agents = len(self.allocation)
         ours, others = self.shown(slice(agents)), self.shown(slice(agents, None))
         self._draw_ground()
         for marker, subtask in ours:
             members = [other.at for other, belongs in others if belongs == subtask != NOBODY]
             self._draw_link(marker, members, colour_of(subtask))
-        active = np.asarray(self.recording.frames.view.active)[self.step]
         for marker, subtask in others:
-            self._draw_marker(marker, subtask, "white", faint=bool(subtask != NOBODY and not active[subtask]))
+            self._draw_marker(marker, subtask, "white", faint=bool(subtask != NOBODY and not self.active[subtask]))
         self._draw_lines()
         for marker, subtask in ours:
             self._draw_marker(marker, subtask, INK)
