@@ -372,7 +372,7 @@ def test_configurations_survive_json():
     ("change", "message"),
     [
         ({"preset": "slow"}, "unknown preset"),
-        ({"seed": -1}, "a seed must lie between"),
+        ({"seed": -1}, "seed must lie between"),
         ({"colour": "red"}, "RunConfig has no colour"),
     ],
 )
