@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo check test test-browser chromium setup lock clean
+.PHONY: demo check test docs test-browser chromium setup lock clean
 
 demo: setup
 	$(BIN)/alma demo
@@ -13,7 +13,7 @@ demo: setup
 QUICK := tests/test_layers.py tests/task/test_registry.py tests/task/test_task.py tests/training/test_options.py \
 	tests/learning/test_schedules.py tests/tasks/save_the_city/test_rules.py tests/tasks/starcraft/test_rules.py \
 	tests/cli/test_arguments.py tests/cli/test_help.py tests/cli/test_resume.py tests/runs/test_sinks.py \
-	tests/runs/test_progress.py tests/reproduce/test_figures.py tests/viewer/test_page.py tests/viewer/test_story.py
+	tests/runs/test_progress.py tests/reproduce/test_figures.py tests/viewer/test_page.py tests/viewer/test_page_data.py
 
 check: setup
 	$(BIN)/ruff check .
@@ -26,6 +26,10 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto --dist loadfile
+
+# The documentation site, into docs/_build/html. A broken link inside of it is an error.
+docs: setup
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
 
 # `make test` runs these too, where there is a Chromium.
 test-browser: setup
@@ -58,4 +62,4 @@ lock:
 	rm -rf .venv-lock
 
 clean:  # what can be made again; runs are kept
-	rm -rf .venv .venv-lock demo
+	rm -rf .venv .venv-lock demo docs/_build

@@ -15,7 +15,7 @@ import alma
 from alma.runs.folder import RunFolder
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 DOORS = "helpers.doors:Doors"
 OPTIONS = {
     "steps": 1_280,

@@ -14,9 +14,10 @@ from alma.training.presets import preset
 from alma.training.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 SNIPPETS = [
     pytest.param(code, id=f"{path.name}-{i}")
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for path in [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))]
     for i, code in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL))
 ]
 
@@ -32,7 +33,7 @@ def test_snippets_run(code, monkeypatch, capsys):
 def test_the_task_of_ones_own_looks_like_something(monkeypatch):
     monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
     named = {"__name__": "own"}
-    text = (ROOT / "docs" / "own_task.md").read_text()
+    text = (DOCS / "guides" / "own-task.md").read_text()
     for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(code.replace("alma.check_task(Doors())", ""), "own", "exec"), named)  # another test checks it
     task = type("Drawn", (named["Doors"],), {"scene": named["scene"]})()
@@ -43,7 +44,7 @@ def test_the_task_of_ones_own_looks_like_something(monkeypatch):
 
 @pytest.mark.parametrize("name", ["CALM", "TOGETHER"])
 def test_the_methods_of_ones_own_can_be_trained(name, tmp_path, monkeypatch):
-    text = (ROOT / "docs" / "methods.md").read_text()
+    text = (DOCS / "guides" / "methods.md").read_text()
     (tmp_path / "my_methods.py").write_text(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0])
     monkeypatch.syspath_prepend(tmp_path)
     trainer = Trainer(Doors(), SMALL, f"my_methods:{name}")
@@ -57,7 +58,7 @@ def test_the_task_of_ones_own_can_be_trained(name, method, monkeypatch):
     """It has no relations, no heuristics and no scripted policy: none of them is needed."""
     monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
     named = {"__name__": "own"}
-    text = (ROOT / "docs" / "own_task.md").read_text()
+    text = (DOCS / "guides" / "own-task.md").read_text()
     exec(compile(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], "own", "exec"), named)
     options = preset(name, "starcraft")  # imagined groups, and targets in `fast`
     trainer = Trainer(named["Doors"](agents=4), options, method)
@@ -66,7 +67,7 @@ def test_the_task_of_ones_own_can_be_trained(name, method, monkeypatch):
 
 
 def test_all_figures_are_told_of():
-    table = [line for line in (ROOT / "docs" / "results.md").read_text().splitlines() if line.startswith("| `")]
+    table = [line for line in (DOCS / "reproduce" / "results.md").read_text().splitlines() if line.startswith("| `")]
     for name in FIGURES:
         assert any(line.startswith(f"| `{name}` |") for line in table), name
 
@@ -86,10 +87,11 @@ def solved_cells(table: Path) -> list[str]:
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.parent.name)
 def test_published_tables_are_in_the_results(table):
-    results = (ROOT / "docs" / "results.md").read_text().replace("**", "")
+    results = (DOCS / "reproduce" / "results.md").read_text().replace("**", "")
     assert solved_cells(table), "nothing was found in the table"
     assert [cell for cell in solved_cells(table) if cell not in results] == []
-    assert f"../results/{table.parent.name}/table.md" in results
+    assert f"](tables.md#{table.parent.name})" in results
+    assert f"../../results/{table.parent.name}/table.md" in (DOCS / "reproduce" / "tables.md").read_text()
 
 
 def test_what_the_readme_shows_was_published():

@@ -187,6 +187,20 @@ def test_a_beaten_army_and_a_won_battle():
     assert battle_status(RULES, end).beaten.tolist() == [True, True, False]
 
 
+def test_what_enemies_regain_counts_against_the_damage():
+    """A Stalker far from everybody, with half of its shield: it regains 2 a second, so 1 in a step of half a second."""
+    state = a_state(RULES, [("stalker", 2.0, 2.0)], [("stalker", 16.0, 30.0)])
+    units = replace(
+        state.units,
+        shield=state.units.shield.at[8].set(40.0),
+        since_damage=jnp.full_like(state.units.since_damage, 200),
+    )
+    state = replace(state, units=units)
+    _, outcome = STEP(KEY, state, STAY)
+    assert float(outcome.reward) == pytest.approx(-1 * 20 / 1550, rel=1e-4)
+    np.testing.assert_allclose(outcome.subtask_rewards, np.array([-1, 0, 0]) * 20 / 1550, rtol=1e-4)
+
+
 def test_losing_everybody_loses():
     state = a_state(RULES, [("zealot", 16.0, 25.0)], [("stalker", 16.0, 28.0)])
     weak = replace(state.units, health=state.units.health.at[0].set(1.0), shield=state.units.shield.at[0].set(0))
