@@ -32,7 +32,7 @@ def regroup(steps: Steps, before: int, after: int) -> Steps:
     ring = final_states_for(length, share)
     end = np.where(done, -ring - 1, rows.end)  # too long ago, unless set below
     source = np.zeros(after * ring, int)
-    ended = []
+    ended: list[int] = []
     for first in range(0, environments, share):
         age, column = np.nonzero(has_final_state[oldest_first, first : first + share])
         time, column = oldest_first[age[-ring:]], first + column[-ring:]

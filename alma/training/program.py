@@ -6,13 +6,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import jax
 
 from alma.learning.learner import Metrics
 from alma.play.team import TeamParams
-from alma.training.trainer import Trainer, TrainState, compile_chunk
+from alma.training.trainer import Trainer, TrainState, compile_chunk, live_params
 
 Chunk: TypeAlias = Callable[[TrainState], tuple[TrainState, Metrics]]
 """`Trainer.chunk`, compiled for a program."""
@@ -24,6 +24,10 @@ class Program(Protocol):
 
     Its train state may be laid out in its own way; checkpoints are those of single runs on one device.
     """
+
+    @property
+    def device_count(self) -> int:
+        """The number of devices that it runs on."""
 
     def begin(self, seeds: Sequence[int]) -> TrainState:
         """The state before the first step."""
@@ -37,8 +41,11 @@ class Program(Protocol):
     def checkpoint(self, state: TrainState, run: int) -> TrainState:
         """The state of one run as checkpoints have it."""
 
+    def live_params(self, state: TrainState, run: int) -> TeamParams:
+        """The parameters of one run that are being trained, on one device."""
+
     def play_params(self, state: TrainState, run: int) -> TeamParams:
-        """The parameters that play in one run, on one device."""
+        """The parameters of one run that play, on one device."""
 
     def metrics(self, metrics: Metrics, run: int) -> dict[str, float]:
         """The metrics of one run."""
@@ -49,6 +56,7 @@ class OneDevice:
     """One run on one device."""
 
     trainer: Trainer
+    device_count: ClassVar[int] = 1
 
     def begin(self, seeds: Sequence[int]) -> TrainState:
         return self.trainer.init(jax.random.key(seeds[0]))
@@ -61,6 +69,9 @@ class OneDevice:
 
     def checkpoint(self, state: TrainState, run: int) -> TrainState:
         return state
+
+    def live_params(self, state: TrainState, run: int) -> TeamParams:
+        return live_params(state.actors, state.allocator)
 
     def play_params(self, state: TrainState, run: int) -> TeamParams:
         return self.trainer.play_params(state)

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,9 @@ from alma.nn.devices import AXIS
 from alma.play.team import TeamParams
 from alma.training.options import TrainingOptions
 from alma.training.program import Chunk
-from alma.training.trainer import Trainer, TrainState
+from alma.training.trainer import Trainer, TrainState, live_params
+
+Tree = TypeVar("Tree")
 
 SAME, ROWS, COLUMNS = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(None, AXIS)
 """How an array is shared out: the same on all devices, or split along the first or the second axis."""
@@ -99,6 +101,10 @@ class Sharded:
     def layout(self) -> Any:
         return layout(self.share.state_like())
 
+    @property
+    def device_count(self) -> int:
+        return len(self.devices)
+
     def begin(self, seeds: Sequence[int]) -> TrainState:
         def begin(seed: Int[jax.Array, ""], planned: Int[jax.Array, ""]) -> TrainState:
             return _with_axis(replace(self.share.init(jax.random.key(seed)), planned=planned))
@@ -157,8 +163,11 @@ class Sharded:
 
         return jax.jit(with_keys, out_shardings=self._shardings(self.layout))(jax.tree.map(put, shared, self.layout))
 
+    def live_params(self, state: TrainState, run: int = 0) -> TeamParams:
+        return _on_one_device(live_params(state.actors, state.allocator))
+
     def play_params(self, state: TrainState, run: int = 0) -> TeamParams:
-        return jax.tree.map(lambda leaf: leaf.addressable_data(0), self.trainer.play_params(state))
+        return _on_one_device(self.trainer.play_params(state))
 
     def metrics(self, metrics: Metrics, run: int = 0) -> dict[str, float]:
         return {name: float(value) for name, value in metrics.items()}
@@ -185,6 +194,11 @@ def _as_numbers(leaf: Any) -> Any:
 def _like(numbers: jax.Array, like: Any) -> jax.Array:
     """The inverse of `_as_numbers`."""
     return jax.random.wrap_key_data(numbers) if _is_key(like) else numbers
+
+
+def _on_one_device(tree: Tree) -> Tree:
+    """Arrays that are the same on all devices, as those of the first device of this process."""
+    return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
 
 
 def _on_host(leaf: jax.Array) -> np.ndarray:

@@ -6,7 +6,7 @@ adds up their terms in another order.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from alma.learning.learner import Metrics
 from alma.play.team import TeamParams
 from alma.training.program import Chunk
-from alma.training.trainer import Trainer, TrainState
+from alma.training.trainer import Trainer, TrainState, live_params
 
 Tree = TypeVar("Tree")
 
@@ -25,6 +25,7 @@ class Together:
 
     trainer: Trainer
     runs: int
+    device_count: ClassVar[int] = 1
 
     def begin(self, seeds: Sequence[int]) -> TrainState:
         return jax.jit(jax.vmap(lambda seed: self.trainer.init(jax.random.key(seed))))(jnp.asarray(seeds, jnp.uint32))
@@ -41,6 +42,9 @@ class Together:
 
     def checkpoint(self, state: TrainState, run: int) -> TrainState:
         return _row(state, run)
+
+    def live_params(self, state: TrainState, run: int) -> TeamParams:
+        return _row(live_params(state.actors, state.allocator), run)
 
     def play_params(self, state: TrainState, run: int) -> TeamParams:
         return _row(self.trainer.play_params(state), run)

@@ -146,7 +146,7 @@ class Trainer:
             decisions=None if decision is None else replay.empty_decisions(decision, collection.decisions // count),
             actors=actors,
             allocator=allocator,
-            average=jax.tree.map(jnp.copy, _live_params(actors, allocator)) if self.options.play == "average" else None,
+            average=jax.tree.map(jnp.copy, live_params(actors, allocator)) if self.options.play == "average" else None,
             env_steps=jnp.int32(0),
             episodes=jnp.int32(0),
             updates=jnp.int32(0),
@@ -308,7 +308,7 @@ class Trainer:
         allocator, allocator_metrics = self.allocator.update(
             state.allocator, allocator_key, state.decisions, self.views, clock
         )
-        live, updates = _live_params(actors, allocator), state.updates + 1
+        live, updates = live_params(actors, allocator), state.updates + 1
         after = replace(
             state,
             key=key,
@@ -334,14 +334,13 @@ class Trainer:
     def _update_if_ready(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """Update if the run is ready for that; the metrics are zeros if not."""
         metrics = jax.eval_shape(self.update, state)[1]
-        no_metrics = {name: jnp.zeros(value.shape, value.dtype) for name, value in metrics.items()}
 
         def update(state: TrainState) -> Any:
             after, metrics = self.update(state)
             return _changed_by_update(after), metrics
 
         def wait(state: TrainState) -> Any:
-            return _changed_by_update(state), no_metrics
+            return _changed_by_update(state), zeros_like(metrics)
 
         # Only what an update changes goes through the conditional, or the replay buffers would be copied.
         changed, metrics = cond(self.is_ready_to_update(state), update, wait, state)
@@ -377,14 +376,14 @@ class Trainer:
             return state.average
         if self.options.play == "target":
             return {"actors": state.actors.target, "allocator": state.allocator.target}
-        return _live_params(state.actors, state.allocator)
+        return live_params(state.actors, state.allocator)
 
     def state_like(self) -> TrainState:
         """Shapes and dtypes of the train state."""
         return jax.eval_shape(self.init, jax.random.key(0))
 
 
-def _live_params(actors: LearnerState, allocator: LearnerState) -> TeamParams:
+def live_params(actors: LearnerState, allocator: LearnerState) -> TeamParams:
     return {"actors": actors.params, "allocator": allocator.params}
 
 
