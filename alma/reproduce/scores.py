@@ -14,7 +14,7 @@ from alma.files import read_json, read_json_lines, write_json
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
 from alma.play.team import Team, TeamParams
-from alma.reproduce.figures import Arm, Case, Figure, plain
+from alma.reproduce.figures import Arm, Case, Figure, text_of
 from alma.reproduce.running import Budget
 from alma.runs.folder import RunFolder
 from alma.runs.policy import WEIGHTS, Policy, fingerprint, load
@@ -113,7 +113,7 @@ def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task) ->
 
 def condition(case: Case, folders: list[RunFolder]) -> str:
     """The name of a stored summary: how the case differs from the run as it was trained."""
-    changes = [f"{name}={plain(value)}" for name, value in case.task_options.items()]
+    changes = [f"{name}={text_of(value)}" for name, value in case.task_options.items()]
     other = folders[1].path.name if len(folders) > 1 else case.allocator
     return "_".join([*changes, *([f"allocator={other}".replace(":", "-")] if other else [])]) or "as-trained"
 

@@ -5,7 +5,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -19,6 +19,7 @@ from alma.play.team import TeamParams
 from alma.runs import distributed, runtime
 from alma.runs.config import RunConfig, check_unedited, learning_config, to_json
 from alma.runs.folder import RunFolder
+from alma.runs.metrics import MetricAccumulator
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import Display, Progress, mean_progress
 from alma.runs.signals import Interrupted, stop_on_signal
@@ -158,38 +159,6 @@ class Run:
     def _write(self, step: int, metrics: dict[str, Any]) -> None:
         for sink in self.sinks:
             sink.write(step, {"minutes": round(self.seconds / 60, 4), **metrics})
-
-
-@dataclass
-class MetricAccumulator:
-    """Combines the metrics of several chunks between two log lines."""
-
-    totals: dict[str, float] = field(default_factory=dict)
-    steps: int = 0
-
-    def add(self, metrics: dict[str, float], steps: int) -> None:
-        self.steps += steps
-        updates = metrics["updates"]
-        for name, value in metrics.items():
-            weight = 1.0 if name in ADDED_UP else updates
-            self.totals[name] = self.totals.get(name, 0.0) + weight * value
-
-    def metrics(self) -> dict[str, float]:
-        """The combined metrics: counts, rates per step and episode, and means over updates."""
-        totals = self.totals
-        episodes, updates = totals["episodes"], totals["updates"]
-        means = {name: value / updates for name, value in totals.items() if name not in ADDED_UP and updates}
-        return {
-            "episodes": episodes,
-            "updates": updates,
-            "reward_per_step": totals["reward"] / self.steps,
-            **({"solved_while_exploring": totals["solved"] / episodes} if episodes else {}),
-            **means,
-        }
-
-
-ADDED_UP = ("episodes", "solved", "reward", "updates")
-"""Metrics that are sums over a chunk; the others are means over updates."""
 
 
 def _largest(params: TeamParams) -> dict[str, float]:
