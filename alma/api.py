@@ -17,8 +17,8 @@ from alma.runs.progress import Progress
 from alma.training.options import with_overrides
 from alma.training.presets import preset as find_preset
 from alma.viewer.page import PAGE, write_page
+from alma.viewer.page_data import Side, TeamLabels, page_data
 from alma.viewer.record import record
-from alma.viewer.story import Cast, Side, tell
 
 OnProgress = Callable[[Progress], None]
 """Called after every chunk of training (`report.chunk` environment steps)."""
@@ -127,9 +127,9 @@ def watch(
     check_seed(seed)
     policy = _loaded(policy)
     task = policy.task_with(task_options)
-    cast = Cast(str(out.stem), policy.config.method, allocator if isinstance(allocator, str) else "")
+    labels = TeamLabels(str(out.stem), policy.config.method, allocator if isinstance(allocator, str) else "")
     recordings = record(task, *policy.team_with(actors, allocator, task), episodes, seed)
-    return write_page(out, tell(task, [Side(cast, recordings)], seed))
+    return write_page(out, page_data(task, [Side(labels, recordings)], seed))
 
 
 def _loaded(policy: Policy | str | Path) -> Policy:

@@ -19,11 +19,12 @@ from typing import Any
 import tyro
 from rich.console import Console
 
+from alma.files import read_json, write_json
 from alma.reproduce.figures import DEPARTURES
 from alma.reproduce.running import PlannedRun, share_out_cores, train_all
 from alma.runs.benchmark import benchmark_training
 from alma.runs.config import RunConfig
-from alma.runs.folder import RunFolder, read_json, write_json
+from alma.runs.folder import RunFolder
 from alma.training.options import TrainingOptions, with_overrides
 from alma.training.presets import FAST
 

@@ -94,7 +94,7 @@ def allocator_by_name(task: Task, name: str) -> "RuleAllocator":
         return RuleAllocator(uniform)
     rules = [f"heuristic:{rule}" for rule in task.heuristics]
     choices = ", ".join(["random", "heuristic", *rules, "fixed:SUBTASKS"])
-    raise ValueError(f"unknown allocation {name!r}: choose from {choices}")
+    raise ValueError(f"unknown allocator {name!r}: choose from {choices}")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from alma.cli.arguments import TaskChoice
 from alma.cli.parsing import FLAT
-from alma.cli.showing import console, notes
+from alma.cli.showing import console, messages
 from alma.runs import runtime
 from alma.runs.benchmark import benchmark_environment, benchmark_training
 from alma.training.presets import PresetName, preset, with_actors
@@ -26,7 +26,7 @@ class BenchEnv:
 
     def run(self) -> None:
         runtime.one_device_per_core()
-        result = benchmark_environment(self.choice.make(), report=lambda text: notes.print(text, style="dim"))
+        result = benchmark_environment(self.choice.make(), report=lambda text: messages.print(text, style="dim"))
         if self.json:
             print(json.dumps(result))
             return
@@ -62,7 +62,7 @@ class BenchTrain:
     def run(self) -> None:
         result = benchmark_training(
             Trainer(self.choice.make(), with_actors(preset(self.preset, self.choice.task), self.actors), self.method),
-            report=lambda text: notes.print(text, style="dim"),
+            report=lambda text: messages.print(text, style="dim"),
         )
         result = {"preset": self.preset, **result}
         if self.json:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import jax
 
-from alma.cli.showing import console, draw_episode, notes, summary_table
+from alma.cli.showing import console, draw_episode, messages, summary_table
 from alma.play.episodes import play_episodes
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
@@ -30,7 +30,7 @@ class Demo:
     """Preset of training options; `tiny` only shows that everything works."""
 
     def run(self) -> None:
-        notes.print("Firefighters, builders and generalists learn to save a city, and who is sent where.")
+        messages.print("Firefighters, builders and generalists learn to save a city, and who is sent where.")
         preset = PRESETS[self.preset]
         report = replace(preset.report, evaluate_every=102_400, episodes=64, final_episodes=self.episodes)
         options = replace(preset, steps=self.steps, report=report)
@@ -40,7 +40,7 @@ class Demo:
         trainer = config.make_trainer()
         untrained = trainer.play_params(trainer.init(jax.random.key(config.seed)))
         before = play_episodes(trainer.task, trainer.team, untrained, self.episodes).success_rate
-        with make_display(notes) as display:
+        with make_display(messages) as display:
             result = Run(folder, config, display).train()
         console.print(summary_table(result["evaluation"]))
         after = result["evaluation"]["success_rate"]

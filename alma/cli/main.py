@@ -10,12 +10,13 @@ import tyro
 from alma.cli.bench import Bench
 from alma.cli.demo import Demo
 from alma.cli.evaluate import Evaluate
-from alma.cli.lists import Methods, Tasks
+from alma.cli.methods import Methods
 from alma.cli.parsing import mirror, read
 from alma.cli.play import Play
 from alma.cli.reproduce import Reproduce
 from alma.cli.resume import Resume, as_resume
-from alma.cli.showing import notes
+from alma.cli.showing import messages
+from alma.cli.tasks import Tasks
 from alma.cli.train import Train, read_train
 from alma.cli.watch import Watch
 from alma.runs import runtime
@@ -56,7 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (OSError, ValueError) as error:
         sys.exit(f"alma: {error}")
     except Interrupted as stopped:
-        notes.print(str(stopped))
+        messages.print(str(stopped))
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -67,7 +68,9 @@ def read_command(arguments: list[str]) -> Any:
     name, *rest = arguments or ["--help"]
     if name == "train" and (resumed := as_resume(rest)) is not None:
         name, rest = "resume", resumed
-        notes.print(f"going on with a run has its own command now: {shlex.join(['alma', name, *rest])}", soft_wrap=True)
+        messages.print(
+            f"going on with a run has its own command now: {shlex.join(['alma', name, *rest])}", soft_wrap=True
+        )
     if name == "train":
         return read_train(rest)
     if name in COMMANDS:

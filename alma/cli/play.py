@@ -4,6 +4,9 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from alma.allocators.rules import allocator_by_name
 from alma.cli.arguments import TaskChoice
@@ -19,9 +22,9 @@ from alma.viewer.animation import check_out
 class Play(TaskChoice):
     """Play episodes with scripted or random agents; print success rates, or draw an episode."""
 
-    policy: str | None = None
+    actors: Annotated[str | None, tyro.conf.arg(aliases=["--policy"])] = None
     """Who acts: one of the task's scripts, or `random`. If not given: the task's first script, or `random`."""
-    allocation: str | None = None
+    allocator: Annotated[str | None, tyro.conf.arg(aliases=["--allocation"])] = None
     """Who allocates: `heuristic`, `heuristic:NAME`, `random`, or `fixed:0,0,1` with a subtask for each agent. If not
     given: `heuristic`, or `random` if the task has none."""
     period: int = 5
@@ -41,19 +44,19 @@ class Play(TaskChoice):
 
     def run(self) -> None:
         task = self.make()
-        policy = self.policy or next(iter(task.policies), "random")
-        allocation = self.allocation or ("heuristic" if task.heuristics else "random")
-        actors, allocator = scripted_actors(task, policy), allocator_by_name(task, allocation)
-        team, params = Team(actors, allocator, self.period), NOTHING_LEARNED
+        actors = self.actors or next(iter(task.policies), "random")
+        allocator = self.allocator or ("heuristic" if task.heuristics else "random")
+        team = Team(scripted_actors(task, actors), allocator_by_name(task, allocator), self.period)
+        params = NOTHING_LEARNED
         if self.out:
             check_drawing(task)
             check_out(self.out)
         summary = summarise(play_with_progress(task, team, params, self.episodes, self.seed))
         if self.json:
-            names = {"task": self.task, "policy": policy, "allocation": allocation, "seed": self.seed}
+            names = {"task": self.task, "actors": actors, "allocator": allocator, "seed": self.seed}
             print(json.dumps({**names, **summary}))
         else:
-            console.print(f"policy {policy}, allocation {allocation}")
+            console.print(f"actors {actors}, allocator {allocator}")
             console.print(summary_table(summary))
         if self.out:
             print(f"episode drawn to {draw_episode(task, team, params, self.seed, self.out)}", file=sys.stderr)

@@ -8,7 +8,7 @@ import tyro
 from rich.table import Table
 
 from alma.cli.arguments import Switch, parse_seeds
-from alma.cli.showing import console, notes
+from alma.cli.showing import console, messages
 from alma.reproduce.figures import Figure, find_figures
 from alma.reproduce.plots import check_plots
 from alma.reproduce.running import Budget, PlannedRun, check_jobs, clock, plan, time_for, train_all
@@ -66,12 +66,12 @@ class Reproduce:
         if not self.no_plots:
             check_plots()
         if published := sum(run.state == "published" for run in runs):
-            notes.print(
+            messages.print(
                 f"{published} of {len(runs)} runs are published ones, shown as they are and without weights to play; "
                 "with another --out they are trained anew",
                 soft_wrap=True,
             )
-        failed = [] if self.no_train else train_all(runs, self.jobs, notes)
+        failed = [] if self.no_train else train_all(runs, self.jobs, messages)
         written = [self._write(figure, budget) for figure in figures]
         if failed:
             raise TrainingFailed("; ".join(failed))
@@ -85,14 +85,14 @@ class Reproduce:
         if self.figure != "all" or all(misfits.values()):
             return found
         for misfit in filter(None, misfits.values()):
-            notes.print(f"left out: {misfit}", soft_wrap=True)
+            messages.print(f"left out: {misfit}", soft_wrap=True)
         return [figure for figure in found if not misfits[figure.name]]
 
     def _write(self, figure: Figure, budget: Budget) -> bool:
         """Play what is trained, and write the figure; what is there is left alone if there is nothing to show."""
-        scores = score_all(figure, budget, self.out, notes)
+        scores = score_all(figure, budget, self.out, messages)
         if not scores:
-            notes.print(f"{figure.name}: none of its runs is finished; nothing is written")
+            messages.print(f"{figure.name}: none of its runs is finished; nothing is written")
             return False
         curves = curves_of(figure, budget, self.out)
         files = write_figure(

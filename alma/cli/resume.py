@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from alma.cli.showing import notes
+from alma.cli.showing import messages
 from alma.cli.train import train_in
 from alma.runs.folder import RunFolder
 from alma.runs.loop import extend
@@ -32,7 +32,7 @@ class Resume:
         folder = RunFolder(self.folder)
         config = folder.read_config()
         if self.steps is not None:
-            config = extend(folder, config, self.steps, notes.print)
+            config = extend(folder, config, self.steps, messages.print)
         train_in(folder, config, self.quiet, self.wandb)
 
 

@@ -13,9 +13,9 @@ from alma.play.summary import Results
 from alma.play.team import Team, TeamParams
 from alma.task.task import Task
 from alma.viewer.animation import write_animation
+from alma.viewer.page_data import Side, TeamLabels
 from alma.viewer.picture import draw_frames
 from alma.viewer.record import record
-from alma.viewer.story import Cast, Side
 
 
 def make_console(stderr: bool = False) -> Console:
@@ -28,7 +28,7 @@ def make_console(stderr: bool = False) -> Console:
 
 console = make_console()
 
-notes = make_console(stderr=True)
+messages = make_console(stderr=True)
 """Progress and remarks go here, so that standard output stays clean for results."""
 
 
@@ -39,9 +39,9 @@ def play_with_progress(task: Task, team: Team, params: TeamParams, episodes: int
         BarColumn(),
         TextColumn("{task.fields[solved]}"),
         TimeElapsedColumn(),
-        console=notes,
+        console=messages,
         transient=True,
-        disable=episodes == 1 or not notes.is_terminal,
+        disable=episodes == 1 or not messages.is_terminal,
     ) as progress:
         bar = progress.add_task("", total=episodes, solved="compiling")
 
@@ -76,5 +76,5 @@ def check_drawing(task: Task) -> None:
 
 def draw_episode(task: Task, team: Team, params: TeamParams, seed: int, out: Path) -> str:
     """Play one episode and write its pictures; the answer says where."""
-    side = Side(Cast(), record(task, team, params, 1, seed))
+    side = Side(TeamLabels(), record(task, team, params, 1, seed))
     return write_animation(out, draw_frames(task, [side]))

@@ -8,7 +8,7 @@ import tyro
 
 from alma.cli.arguments import Switch, parse_seeds, parse_setting
 from alma.cli.parsing import FLAT, Hidden, parse, read
-from alma.cli.showing import console, notes, summary_table
+from alma.cli.showing import console, messages, summary_table
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run
@@ -97,10 +97,10 @@ class Train:
 
 def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool) -> None:
     """Train, from the start or from where the folder is, and say what came of it."""
-    notes.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
+    messages.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
     if note := whole_chunks(config.options):
-        notes.print(note)
-    with make_display(notes, quiet) as display:
+        messages.print(note)
+    with make_display(messages, quiet) as display:
         result = Run(folder, config, display, wandb).train()
     console.print(summary_table(result["evaluation"]))
     minutes = result["training_minutes"]

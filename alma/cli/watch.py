@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from alma.cli.arguments import LearnedChoice, allocator_or_run
-from alma.cli.showing import check_drawing, notes
+from alma.cli.showing import check_drawing, messages
 from alma.play.episodes import check_episodes
 from alma.play.team import Team, TeamParams
 from alma.runs.policy import Policy, check_fits, load
 from alma.task.task import Task
 from alma.viewer.animation import ENDINGS, check_out, write_animation
 from alma.viewer.page import PAGE, write_page
+from alma.viewer.page_data import Side, TeamLabels, page_data
 from alma.viewer.picture import draw_frames
 from alma.viewer.record import record
-from alma.viewer.story import Cast, Side, tell
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Watch(LearnedChoice):
         check_out(self.out, (PAGE, *ENDINGS))
         policy = load(self.policy)
         task = self.make_task(policy)
-        teams = [(self._cast(policy), *self.make_team(policy, task))]
+        teams = [(self._labels(policy), *self.make_team(policy, task))]
         if self.against:
             teams.append(self._other(policy, task, self.against))
         if self.out.suffix.lower() != PAGE:
@@ -46,23 +46,23 @@ class Watch(LearnedChoice):
             print(f"episode drawn to {write_animation(self.out, frames)}")
             return
         sides = [self._play(task, self.episodes, *team) for team in teams]
-        print(f"page written to {write_page(self.out, tell(task, sides, self.seed))}")
+        print(f"page written to {write_page(self.out, page_data(task, sides, self.seed))}")
         if self.open and not webbrowser.open(self.out.resolve().as_uri()):
-            notes.print("there is no browser to open it with: open the file yourself")
+            messages.print("there is no browser to open it with: open the file yourself")
 
-    def _play(self, task: Task, episodes: int, cast: Cast, team: Team, params: TeamParams) -> Side:
-        with notes.status(f"playing {cast.label}; the first time, compiling takes a while"):
-            return Side(cast, record(task, team, params, episodes, self.seed))
+    def _play(self, task: Task, episodes: int, labels: TeamLabels, team: Team, params: TeamParams) -> Side:
+        with messages.status(f"playing {labels.label}; the first time, compiling takes a while"):
+            return Side(labels, record(task, team, params, episodes, self.seed))
 
-    def _cast(self, policy: Policy) -> Cast:
+    def _labels(self, policy: Policy) -> TeamLabels:
         label = self.policy if self.actors is None else f"{self.policy}, actors: {self.actors}"
-        return Cast(label, policy.config.method, self.allocator or "")
+        return TeamLabels(label, policy.config.method, self.allocator or "")
 
-    def _other(self, policy: Policy, task: Task, name: str) -> tuple[Cast, Team, TeamParams]:
+    def _other(self, policy: Policy, task: Task, name: str) -> tuple[TeamLabels, Team, TeamParams]:
         """Who is watched beside them: the same actors under another allocator, or another run."""
         other = allocator_or_run(name, "watch against")
         if isinstance(other, str):
             beside = replace(self, allocator=name)
-            return beside._cast(policy), *beside.make_team(policy, task)
+            return beside._labels(policy), *beside.make_team(policy, task)
         check_fits(other.task.spec, task.spec)
-        return Cast(name, other.config.method), other.team, other.params
+        return TeamLabels(name, other.config.method), other.team, other.params

@@ -39,7 +39,7 @@ def scripted_actors(task: Task, name: str) -> ScriptedActors:
     if name == "random":
         return ScriptedActors(RandomActions(task))
     if name not in task.policies:
-        raise ValueError(f"unknown policy {name!r}: choose from {', '.join(['random', *task.policies])}")
+        raise ValueError(f"unknown actors {name!r}: choose from {', '.join(['random', *task.policies])}")
     return ScriptedActors(TaskScript(task, name))
 
 

@@ -57,15 +57,15 @@ class Arm:
 
     def run_name(self, preset_name: str, seed: int) -> str:
         """The name of the run's folder, which figures with the same run share."""
-        changes = [f"{path}={plain(value)}" for path, value in self.changes.items()]
+        changes = [f"{path}={text_of(value)}" for path, value in self.changes.items()]
         preset_name = self.preset_for(preset_name)
         return "_".join([self.setting.name, self.method.replace(":", "-"), *changes, preset_name, str(seed)])
 
 
-def plain(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as part of a file name; a group of options is represented by the name of its type."""
     if isinstance(value, tuple):
-        return ",".join(map(plain, value))
+        return ",".join(map(text_of, value))
     return type(value).__name__ if is_dataclass(value) else str(value)
 
 

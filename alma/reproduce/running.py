@@ -14,12 +14,12 @@ from typing import Any, Literal, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from alma.files import read_json_lines
 from alma.reproduce.figures import Arm, Case, Figure
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
 from alma.runs.policy import WEIGHTS
 from alma.runs.signals import Interrupted, stop_on_signal
-from alma.runs.sinks import read_lines
 
 MINUTES_PER_MILLION = {
     ("save-the-city", "fast"): 1.7,
@@ -68,7 +68,7 @@ class PlannedRun:
         """Environment steps so far, from its last line of metrics."""
         if self.done:
             return self.config.options.steps
-        lines = read_lines(self.folder.metrics)
+        lines = read_json_lines(self.folder.metrics)
         return lines[-1]["step"] if lines else 0
 
     @property

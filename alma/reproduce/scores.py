@@ -10,14 +10,14 @@ from jaxtyping import Bool
 from rich.console import Console
 from rich.progress import track
 
+from alma.files import read_json, read_json_lines, write_json
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
 from alma.play.team import Team, TeamParams
-from alma.reproduce.figures import Arm, Case, Figure, plain
+from alma.reproduce.figures import Arm, Case, Figure, text_of
 from alma.reproduce.running import Budget
-from alma.runs.folder import RunFolder, read_json, write_json
+from alma.runs.folder import RunFolder
 from alma.runs.policy import WEIGHTS, Policy, fingerprint, load
-from alma.runs.sinks import read_lines
 from alma.task.task import Task
 
 EPISODES, SEED = 512, 1_000_000
@@ -113,7 +113,7 @@ def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task) ->
 
 def condition(case: Case, folders: list[RunFolder]) -> str:
     """The name of a stored summary: how the case differs from the run as it was trained."""
-    changes = [f"{name}={plain(value)}" for name, value in case.task_options.items()]
+    changes = [f"{name}={text_of(value)}" for name, value in case.task_options.items()]
     other = folders[1].path.name if len(folders) > 1 else case.allocator
     return "_".join([*changes, *([f"allocator={other}".replace(":", "-")] if other else [])]) or "as-trained"
 
@@ -131,7 +131,7 @@ def curves_of(figure: Figure, budget: Budget, out: Path) -> list[CurvePoint]:
             folder = RunFolder(out / "runs" / case.arm.run_name(budget.preset, seed))
             if not folder.result.exists():
                 continue
-            for line in read_lines(folder.metrics):
+            for line in read_json_lines(folder.metrics):
                 summary = {
                     name.removeprefix("evaluation/"): value
                     for name, value in line.items()

@@ -4,14 +4,14 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from alma.files import atomic_write, read_json, write_json
 from alma.reproduce.figures import Figure
 from alma.reproduce.marl_eval import marl_eval
 from alma.reproduce.plots import draw, picture_files
 from alma.reproduce.rows import Row, rows_of
 from alma.reproduce.running import Budget
 from alma.reproduce.scores import EPISODES, CurvePoint, Score
-from alma.runs.checkpoint import written_at_once
-from alma.runs.folder import RunFolder, read_json, write_json
+from alma.runs.folder import RunFolder
 
 
 def write_figure(
@@ -34,7 +34,7 @@ def write_figure(
     write_csv(folder / "scores.csv", [score_record(score) for score in scores])
     if curves:
         write_csv(folder / "curves.csv", [curve_record(point) for point in curves])
-    with written_at_once(folder / "table.md") as unfinished:
+    with atomic_write(folder / "table.md") as unfinished:
         unfinished.write_text(table(figure, rows, summary))
     stale = [*picture_files(folder), *([] if curves else [folder / "curves.csv"])]
     for old in stale:  # left over from earlier results
@@ -118,7 +118,7 @@ def curve_record(point: CurvePoint) -> dict[str, Any]:
 
 
 def write_csv(path: Path, records: list[dict[str, Any]]) -> None:
-    with written_at_once(path) as unfinished, unfinished.open("w", newline="") as file:
+    with atomic_write(path) as unfinished, unfinished.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(records[0]) if records else [], lineterminator="\n")
         writer.writeheader()
         writer.writerows(records)

@@ -7,7 +7,6 @@ has a checksum, so that damage is detected. Nothing is ever unpickled.
 import io
 import json
 import math
-import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from alma.files import atomic_write
 
 Tree = TypeVar("Tree")
 
@@ -40,29 +41,14 @@ def named_leaves(tree: Any) -> list[tuple[str, Any]]:
 
 NOTES = "notes.json"
 
-UNFINISHED = ".unfinished"
-
 ANOTHER = "another configuration or version of alma"
-
-
-@contextmanager
-def written_at_once(path: Path) -> Iterator[Path]:
-    """Context manager for atomic writing: yields a temporary file, which replaces `path` once written and synced."""
-    unfinished = path.with_suffix(UNFINISHED)
-    try:
-        yield unfinished
-        with unfinished.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def save_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> None:
     """Write a pytree and notes (JSON data) to a checkpoint, atomically: readers see the old file or the new one."""
     # The lowest level of compression already shrinks replay several times, as fast as the disk can write.
     with (
-        written_at_once(path) as unfinished,
+        atomic_write(path) as unfinished,
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
     ):
         for name, leaf in named_leaves(tree):

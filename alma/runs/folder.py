@@ -1,6 +1,5 @@
 """The files of a run folder: creating, locking, saving and loading."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,20 +11,13 @@ try:
     import fcntl
 except ImportError:  # there is none on Windows
     fcntl = None  # type: ignore[assignment]
-from alma.runs.checkpoint import (
-    UNFINISHED,
-    CheckpointError,
-    MisfitError,
-    load_notes,
-    load_tree,
-    save_tree,
-    written_at_once,
-)
+from alma.files import UNFINISHED, read_json, write_json
+from alma.runs.checkpoint import CheckpointError, MisfitError, load_notes, load_tree, save_tree
 from alma.runs.config import RunConfig, from_json, to_json
 from alma.runs.policy import WEIGHTS, Policy
 from alma.training.trainer import TrainState
 
-OWN = (
+RUN_FILES = (
     "metrics.jsonl",
     "tensorboard",
     "checkpoints",
@@ -39,7 +31,7 @@ OWN = (
 )
 """Everything that a run writes into its folder, the configuration last: without it the folder is no run any more."""
 
-MARKS = {"task", "method", "preset", "seed", "options"}
+CONFIG_KEYS = {"task", "method", "preset", "seed", "options"}
 """Entries of `config.json` by which a run is told from other folders that have a file of that name."""
 
 
@@ -86,13 +78,13 @@ class RunFolder:
     def is_run(self) -> bool:
         """Whether the folder holds a run, finished or not."""
         try:
-            return set(read_json(self.config)) >= MARKS
+            return set(read_json(self.config)) >= CONFIG_KEYS
         except (OSError, ValueError):
             return False
 
     def clear(self) -> None:
         """Delete what a run wrote, and nothing else."""
-        for name in OWN:
+        for name in RUN_FILES:
             path = self.path / name
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -103,7 +95,7 @@ class RunFolder:
         """Create the folder. One that is not empty is replaced only if `force`, and never while it is in use."""
         self.check_free(force)
         if self.path.is_dir():
-            with self.claimed():
+            with self.locked():
                 self.clear()
         self.checkpoints.mkdir(parents=True)
         write_json(self.config, to_json(config))
@@ -118,7 +110,7 @@ class RunFolder:
             raise ValueError(f"{self.config} cannot be read: {error}") from None
 
     @contextmanager
-    def claimed(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Context manager that locks the folder against other processes. The lock dies with the process."""
         if fcntl is None:
             yield
@@ -131,7 +123,7 @@ class RunFolder:
             yield
 
     @property
-    def way_on(self) -> str:
+    def how_to_continue(self) -> str:
         """How a finished run can be continued, for error messages."""
         if self.saved():
             return f"train for longer with: alma resume {self.path} --steps N"
@@ -184,24 +176,7 @@ class RunFolder:
             raise ValueError(f"no checkpoint in {self.checkpoints} is whole: start over with --force")
         return None
 
-    def tidy(self) -> None:
+    def delete_unfinished(self) -> None:
         """Delete partly written files of a process that was killed."""
         for left in (*self.path.glob(f"*{UNFINISHED}"), *self.checkpoints.glob(f"*{UNFINISHED}")):
             left.unlink()
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file. Raises a ValueError that names the file if it is invalid."""
-    try:
-        data = json.loads(path.read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
-    if not isinstance(data, dict):
-        raise ValueError(f"{path} cannot be read: it is not a JSON object")
-    return data
-
-
-def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write a JSON file atomically."""
-    with written_at_once(path) as unfinished:
-        unfinished.write_text(json.dumps(data, indent=2) + "\n")

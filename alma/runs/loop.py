@@ -3,19 +3,21 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
 import jax
 import numpy as np
 
+from alma.files import write_json
 from alma.learning.learner import Metrics
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
 from alma.runs import runtime
 from alma.runs.config import RunConfig, check_unedited, learning_config, to_json
-from alma.runs.folder import RunFolder, write_json
+from alma.runs.folder import RunFolder
+from alma.runs.metrics import MetricAccumulator
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import Display, Progress
 from alma.runs.signals import Interrupted, stop_on_signal
@@ -54,8 +56,8 @@ class Run:
         """
         options = self.config.options
         if self.folder.result.exists():
-            raise ValueError(f"{self.folder.path} is finished: {self.folder.way_on}, or see its result.json")
-        with self.folder.claimed(), stop_on_signal() as asked_to_stop:
+            raise ValueError(f"{self.folder.path} is finished: {self.folder.how_to_continue}, or see its result.json")
+        with self.folder.locked(), stop_on_signal() as asked_to_stop:
             state, compiled = self._prepare()
             self._open_sinks(int(state.env_steps))
             try:
@@ -91,7 +93,7 @@ class Run:
     def _begin(self) -> TrainState:
         self.folder.check_resumable()
         self.folder.checkpoints.mkdir(exist_ok=True)
-        self.folder.tidy()
+        self.folder.delete_unfinished()
         loaded = self.folder.load(self.trainer.state_like(), self.display.say)
         if loaded is None:
             return self.trainer.init(jax.random.key(self.config.seed))
@@ -180,38 +182,6 @@ class Run:
             sink.write(step, {"minutes": round(self.seconds / 60, 4), **metrics})
 
 
-@dataclass
-class MetricAccumulator:
-    """Combines the metrics of several chunks between two log lines."""
-
-    totals: dict[str, float] = field(default_factory=dict)
-    steps: int = 0
-
-    def add(self, metrics: dict[str, float], steps: int) -> None:
-        self.steps += steps
-        updates = metrics["updates"]
-        for name, value in metrics.items():
-            weight = 1.0 if name in ADDED_UP else updates
-            self.totals[name] = self.totals.get(name, 0.0) + weight * value
-
-    def metrics(self) -> dict[str, float]:
-        """The combined metrics: counts, rates per step and episode, and means over updates."""
-        totals = self.totals
-        episodes, updates = totals["episodes"], totals["updates"]
-        means = {name: value / updates for name, value in totals.items() if name not in ADDED_UP and updates}
-        return {
-            "episodes": episodes,
-            "updates": updates,
-            "reward_per_step": totals["reward"] / self.steps,
-            **({"solved_while_exploring": totals["solved"] / episodes} if episodes else {}),
-            **means,
-        }
-
-
-ADDED_UP = ("episodes", "solved", "reward", "updates")
-"""Metrics that are sums over a chunk; the others are means over updates."""
-
-
 def _parameters(state: TrainState) -> dict[str, float]:
     """The largest absolute parameter of each level, which is not finite if any parameter is not."""
     levels = {"actors": state.actors, "allocator": state.allocator}
@@ -232,9 +202,9 @@ def extend(folder: RunFolder, config: RunConfig, steps: int, warn: Callable[[str
     if steps < config.options.steps:
         raise ValueError(f"{folder.path} is set to {config.options.steps:,} steps already: --steps can only raise that")
     if folder.result.exists() and not folder.saved():
-        raise ValueError(f"{folder.path} is finished: {folder.way_on}")
+        raise ValueError(f"{folder.path} is finished: {folder.how_to_continue}")
     longer = replace(config, options=replace(config.options, steps=steps))
-    with folder.claimed():
+    with folder.locked():
         folder.load(longer.make_trainer().state_like(), warn)
         write_json(folder.config, to_json(longer))
         folder.result.unlink(missing_ok=True)

@@ -17,10 +17,11 @@ from safetensors.flax import save as to_bytes
 
 from alma.allocators.rules import allocator_by_name
 from alma.allocators.search import SearchAllocator
+from alma.files import atomic_write
 from alma.play.scripts import scripted_actors
 from alma.play.situation import Situation, Strategy
 from alma.play.team import PlayingAllocator, Team, TeamParams
-from alma.runs.checkpoint import named_leaves, written_at_once
+from alma.runs.checkpoint import named_leaves
 from alma.runs.config import RunConfig, from_json, to_json
 from alma.runs.pretrained import locate
 from alma.task.spec import TaskSpec
@@ -146,7 +147,7 @@ class Policy:
         if not path.parent.is_dir():
             raise ValueError(f"there is no folder {path.parent} to save weights in")
         tensors = {name: jnp.asarray(leaf) for name, leaf in named_leaves(self.params)}
-        with written_at_once(path) as unfinished:
+        with atomic_write(path) as unfinished:
             unfinished.write_bytes(to_bytes(tensors, {_CONFIG: json.dumps(to_json(self.config))}))
         return path
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from tensorboardX import SummaryWriter
 
-from alma.runs.checkpoint import written_at_once
+from alma.files import atomic_write, read_json_lines
 
 
 @runtime_checkable
@@ -25,8 +25,8 @@ class JsonLines:
     """Writes one JSON object per line. On resuming, lines after the checkpoint's step are dropped."""
 
     def __init__(self, path: Path, step: int) -> None:
-        kept = [line for line in read_lines(path) if line["step"] <= step]
-        with written_at_once(path) as unfinished:
+        kept = [line for line in read_json_lines(path) if line["step"] <= step]
+        with atomic_write(path) as unfinished:
             unfinished.write_text("".join(json.dumps(line) + "\n" for line in kept))
         self.file = open(path, "a")  # noqa: SIM115
 
@@ -36,19 +36,6 @@ class JsonLines:
 
     def close(self) -> None:
         self.file.close()
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """All lines of a JSON Lines file; a last line that was only partly written is dropped."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    whole = []
-    for number, line in enumerate(lines, 1):
-        try:
-            whole.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            if number < len(lines):
-                raise ValueError(f"{path} is damaged in line {number}: {error.msg}; delete that line") from None
-    return whole
 
 
 class TensorBoard:

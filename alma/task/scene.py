@@ -10,9 +10,6 @@ from typing import Literal
 Point = tuple[float, float]
 """(x, y) on the map; x points east and y north."""
 
-PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
-"""Colours of subtasks; people with any kind of colour vision can tell them apart (Okabe and Ito)."""
-
 Shape = Literal["disc", "square", "triangle", "diamond", "hexagon"]
 
 Icon = Literal["flame", "clock", "tick", "cross"]

@@ -1,4 +1,4 @@
-"""Builds one self-contained HTML file from the sources in `web/` and the data of `story.py`.
+"""Builds one self-contained HTML file from the sources in `web/` and the data of `page_data.py`.
 
 The sources are plain files without a build step: a page, a style sheet, and modules with imports of the form
 `import { a, b } from "./other.js";`. A page opened from disk may not load modules, so they are concatenated, imported
@@ -11,8 +11,8 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from alma.runs.checkpoint import written_at_once
-from alma.viewer.story import Json
+from alma.files import atomic_write
+from alma.viewer.page_data import Json
 
 PAGE = ".html"
 SOURCES = files("alma.viewer") / "web"
@@ -20,28 +20,28 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(.*)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 
-def write_page(path: Path, story: Json) -> Path:
+def write_page(path: Path, data: Json) -> Path:
     """Write the page atomically; returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_at_once(path) as unfinished:
-        unfinished.write_text(make_page(story), encoding="utf-8")
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(make_page(data), encoding="utf-8")
     return path
 
 
-def make_page(story: Json) -> str:
+def make_page(data: Json) -> str:
     """The HTML of the page."""
     parts = {
-        "title": escape(f"{story['task']}: " + " and ".join(side["label"] for side in story["sides"])),
+        "title": escape(f"{data['task']}: " + " and ".join(side["label"] for side in data["sides"])),
         "style": _source("style.css"),
-        "data": as_script_data(story),
+        "data": as_script_data(data),
         "script": bundle("main.js"),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _source("index.html"))
 
 
-def as_script_data(story: Json) -> str:
+def as_script_data(data: Json) -> str:
     """JSON that is safe inside a script element: nothing in it can close the element."""
-    return json.dumps(story, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def bundle(entry: str) -> str:

@@ -7,22 +7,21 @@ from functools import cached_property
 from itertools import groupby
 
 import numpy as np
+from jaxtyping import Array, Bool, Int
 from PIL import Image
 
-from alma.task.scene import PALETTE, Marker, Point, Scene
+from alma.task.scene import Marker, Point, Scene
 from alma.task.task import Task
 from alma.task.view import NOBODY
 from alma.viewer.canvas import FAINT, INK, Canvas
+from alma.viewer.colours import BARS, FLAME, LINES, colour_of, ink_on
+from alma.viewer.page_data import Side, whole
 from alma.viewer.record import Recording
-from alma.viewer.story import Side, whole
 
 WIDTH, MARGIN, HEADER = 560, 14, 40
 ROW, MARKS, NAMES = 18, 36, 92
 """Of the timeline: height of a row, height of the marks above the rows, and width of the names."""
-GROUND, GRID, PLAIN, OVER, PLAYHEAD = "#f4f1e9", "#e6e1d5", "#8a8f98", "#d9d7d0", "#7a3fc4"
-HEALTH, SHIELD, ENERGY, FLAME, GLOW = "#2f9e55", "#4aa8e0", "#a06cd5", "#e8401c", "#ffd24d"
-BARS = {"health": HEALTH, "shield": SHIELD, "energy": ENERGY}
-STROKES = {"attack": FLAME, "help": "#12a37a"}
+GROUND, GRID, OVER, PLAYHEAD = "#f4f1e9", "#e6e1d5", "#d9d7d0", "#7a3fc4"
 
 
 def draw_frames(task: Task, sides: Sequence[Side]) -> list[Image.Image]:
@@ -32,6 +31,19 @@ def draw_frames(task: Task, sides: Sequence[Side]) -> list[Image.Image]:
     return [_beside([panel.draw(step, steps - 1) for panel in panels]) for step in range(steps)]
 
 
+def draw_map(
+    scene: Scene,
+    allocation: Int[Array | np.ndarray, "A"],
+    subtask: Int[Array | np.ndarray, "E"],
+    active: Bool[Array | np.ndarray, "M"],
+) -> Image.Image:
+    """The map of one scene alone, without a timeline."""
+    east, north = scene.size
+    canvas = Canvas(WIDTH, HEADER + (WIDTH - 2 * MARGIN) * north / east + MARGIN)
+    MapPicture(canvas, scene, allocation, subtask, active).draw()
+    return canvas.finish()
+
+
 def _beside(pictures: list[Image.Image]) -> Image.Image:
     joint = Image.new("RGB", (sum(p.width for p in pictures), max(p.height for p in pictures)), "white")
     left = 0
@@ -39,16 +51,6 @@ def _beside(pictures: list[Image.Image]) -> Image.Image:
         joint.paste(picture, (left, 0))
         left += picture.width
     return joint
-
-
-def colour_of(subtask: int) -> str:
-    return PLAIN if subtask == NOBODY else PALETTE[subtask % len(PALETTE)]
-
-
-def ink_on(colour: str) -> str:
-    """Black or white, whichever is readable on a colour."""
-    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return "#111111" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "white"
 
 
 @dataclass(frozen=True)
@@ -78,20 +80,23 @@ class Panel:
         map_height = (WIDTH - 2 * MARGIN) * north / east
         canvas = Canvas(WIDTH, HEADER + map_height + MARKS + len(self.agents) * ROW + 2 * MARGIN)
         canvas.text((MARGIN, HEADER / 2), self._caption(step), 17, INK)
-        MapPicture(canvas, self.recording, self.scenes[step], step).draw()
+        frames = self.recording.frames
+        MapPicture(
+            canvas, self.scenes[step], frames.allocation[step], frames.view.subtask[step], frames.view.active[step]
+        ).draw()
         top = HEADER + map_height + MARGIN
         TimelinePicture(canvas, self.recording, self._names(), top, steps).draw(step)
         return canvas.finish()
 
     def _caption(self, step: int) -> str:
-        cast, recording = self.side.cast, self.recording
-        what = [cast.method or self.task.spec.name, *([f"under {cast.allocator}"] if cast.allocator else [])]
+        labels, recording = self.side.labels, self.recording
+        what = [labels.method or self.task.spec.name, *([f"under {labels.allocator}"] if labels.allocator else [])]
         ending = ("solved" if recording.success else "not solved") if step == recording.length else ""
         return "   ".join([" ".join(what), f"step {step}", ending])
 
     def _names(self) -> dict[int, str]:
-        things = self.scenes[0].markers
-        return {agent: f"{thing.name if (thing := things[agent]) else 'agent'} {agent}" for agent in self.agents}
+        markers = self.scenes[0].markers
+        return {agent: f"{marker.name if (marker := markers[agent]) else 'agent'} {agent}" for agent in self.agents}
 
 
 @dataclass(frozen=True)
@@ -99,9 +104,11 @@ class MapPicture:
     """Draws the map of a scene, in map units; north is up."""
 
     canvas: Canvas
-    recording: Recording
     scene: Scene
-    step: int
+    allocation: Int[Array | np.ndarray, "A"]
+    subtask: Int[Array | np.ndarray, "E"]
+    """As in `View`: the subtasks of the entities that are no agents."""
+    active: Bool[Array | np.ndarray, "M"]
 
     @property
     def scale(self) -> float:
@@ -112,25 +119,22 @@ class MapPicture:
 
     def shown(self, which: slice) -> list[tuple[Marker, int]]:
         """Present entities with their subtasks; those of agents are the ones they are allocated to."""
-        frames = self.recording.frames
-        allocation, subtask = frames.allocation[self.step].tolist(), np.asarray(frames.view.subtask)[self.step]
-        subtasks = [*allocation, *subtask[len(allocation) :].tolist()]
+        subtasks = [*self.allocation.tolist(), *self.subtask[len(self.allocation) :].tolist()]
         pairs = zip(self.scene.markers[which], subtasks[which], strict=True)
-        return [(thing, subtask) for thing, subtask in pairs if thing is not None]
+        return [(marker, subtask) for marker, subtask in pairs if marker is not None]
 
     def draw(self) -> None:
-        agents = self.recording.frames.allocation.shape[1]
+        agents = len(self.allocation)
         ours, others = self.shown(slice(agents)), self.shown(slice(agents, None))
         self._draw_ground()
-        for thing, subtask in ours:
+        for marker, subtask in ours:
             members = [other.at for other, belongs in others if belongs == subtask != NOBODY]
-            self._draw_link(thing, members, colour_of(subtask))
-        active = np.asarray(self.recording.frames.view.active)[self.step]
-        for thing, subtask in others:
-            self._draw_thing(thing, subtask, "white", faint=bool(subtask != NOBODY and not active[subtask]))
+            self._draw_link(marker, members, colour_of(subtask))
+        for marker, subtask in others:
+            self._draw_marker(marker, subtask, "white", faint=bool(subtask != NOBODY and not self.active[subtask]))
         self._draw_lines()
-        for thing, subtask in ours:
-            self._draw_thing(thing, subtask, INK)
+        for marker, subtask in ours:
+            self._draw_marker(marker, subtask, INK)
 
     def _draw_ground(self) -> None:
         canvas, (east, north) = self.canvas, self.scene.size
@@ -159,26 +163,26 @@ class MapPicture:
         for line in self.scene.lines:
             start, end = self.scene.markers[line.start], self.scene.markers[line.end]
             if start is not None and end is not None:
-                self.canvas.line([self.at(start.at), self.at(end.at)], STROKES[line.kind], 2)
+                self.canvas.line([self.at(start.at), self.at(end.at)], LINES[line.kind], 2)
 
-    def _draw_thing(self, thing: Marker, subtask: int, edge: str, faint: bool = False) -> None:
+    def _draw_marker(self, marker: Marker, subtask: int, edge: str, faint: bool = False) -> None:
         """Draw an entity, faint if its subtask is not active."""
-        canvas, (x, y) = self.canvas, self.at(thing.at)
-        radius = max(thing.radius * self.scale, 8)
+        canvas, (x, y) = self.canvas, self.at(marker.at)
+        radius = max(marker.radius * self.scale, 8)
         colour = OVER if faint else colour_of(subtask)
-        canvas.shape(thing.shape, (x, y), radius, colour, colour_of(subtask) if faint else edge)
-        if not (thing.icons.get("tick") or thing.icons.get("cross")):
-            letter = thing.letter or ("" if subtask == NOBODY else str(subtask))
+        canvas.shape(marker.shape, (x, y), radius, colour, colour_of(subtask) if faint else edge)
+        if not (marker.icons.get("tick") or marker.icons.get("cross")):
+            letter = marker.letter or ("" if subtask == NOBODY else str(subtask))
             canvas.text((x, y), letter, max(9, round(0.9 * radius)), INK if faint else ink_on(colour), "mm")
-        self._draw_icons(thing, x, y, radius)
-        bars = [(share, BARS[name]) for name, share in thing.bars.items() if name in BARS]
+        self._draw_icons(marker, x, y, radius)
+        bars = [(share, BARS[name]) for name, share in marker.bars.items() if name in BARS]
         for row, (share, bar) in enumerate(bars):
             corner = (x - radius, y - 1.15 * radius - 4 * (row + 1))
             canvas.block(corner, 2 * radius, 3, OVER)
             canvas.block(corner, max(2 * radius * share, 0.5), 3, bar)
 
-    def _draw_icons(self, thing: Marker, x: float, y: float, radius: float) -> None:
-        canvas, icons = self.canvas, thing.icons
+    def _draw_icons(self, marker: Marker, x: float, y: float, radius: float) -> None:
+        canvas, icons = self.canvas, marker.icons
 
         def around(points: Sequence[Point], size: float = radius, left: float = 0, down: float = 0) -> list[Point]:
             return [(x + left + size * dx, y + down + size * dy) for dx, dy in points]
@@ -192,7 +196,7 @@ class MapPicture:
             canvas.pie((x + 0.75 * radius, y - 0.75 * radius), 0.4 * radius, share, INK)
         if fire := icons.get("flame"):
             size = radius * (0.45 + 0.5 * fire)
-            for part, colour in ((size, FLAME), (0.55 * size, GLOW)):
+            for part, colour in zip((size, 0.55 * size), FLAME, strict=True):
                 canvas.fill(around(DROP, part, -0.95 * radius, 0.3 * radius), colour)
 
 

@@ -54,7 +54,7 @@ def test_nobody():
         ("fixed", "a subtask from 0 to 5 for each of 5 agents, as in fixed:0,1,2,3,4, not ''"),
         ("fixed:0,1", "not '0,1'"),
         ("fixed:0,1,2,3,9", "not '0,1,2,3,9'"),
-        ("greedy", "unknown allocation 'greedy': choose from random, heuristic, heuristic:nearest-useful"),
+        ("greedy", "unknown allocator 'greedy': choose from random, heuristic, heuristic:nearest-useful"),
     ],
 )
 def test_unknown_allocators_are_answered_with_the_valid_ones(name, message):

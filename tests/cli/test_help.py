@@ -73,8 +73,8 @@ def test_every_training_option_is_explained(kind):
         (["sing"], "there is no command 'sing': choose from demo, train, resume, "),
         (["play"], "name a task (see alma play --help)"),
         (
-            ["play", "save-the-city", "--polcy", "x"],
-            "there is no option --polcy: did you mean --policy? (see alma play",
+            ["play", "save-the-city", "--actrs", "x"],
+            "there is no option --actrs: did you mean --actors? (see alma play",
         ),
         (["resume"], "name a folder (see alma resume --help)"),
         (["evaluate", "--seed", "-1"], "a seed must lie between 0 and 2147483647, not -1 (see alma evaluate --help)"),

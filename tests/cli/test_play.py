@@ -9,7 +9,7 @@ def test_play_prints_one_json_object(capsys):
     run("play", "save-the-city", "--episodes", 12, "--json", "--set", "agents=2..3", "--set", "max_steps=20")
     result = json.loads(capsys.readouterr().out)
     assert result["episodes"] == 12
-    assert (result["policy"], result["allocation"]) == ("scripted", "heuristic")
+    assert (result["actors"], result["allocator"]) == ("scripted", "heuristic")
     assert 0 <= result["interval"][0] <= result["success_rate"] <= result["interval"][1] <= 1
     assert set(result["by_team_size"]) <= {"2", "3"}
     assert sum(row["episodes"] for row in result["by_team_size"].values()) == 12
@@ -38,5 +38,5 @@ def test_tasks_without_scripts_and_heuristics_are_played_at_random(capsys, tmp_p
     monkeypatch.syspath_prepend(tmp_path)
     run("play", "bare_task:Bare", "--json")
     result = json.loads(capsys.readouterr().out)
-    assert (result["policy"], result["allocation"]) == ("random", "random")
+    assert (result["actors"], result["allocator"]) == ("random", "random")
     assert result["episodes"] == 1

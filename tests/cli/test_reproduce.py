@@ -6,10 +6,11 @@ import pytest
 from helpers.commandline import run
 
 from alma.cli import reproduce
+from alma.files import write_json
 from alma.reproduce.figures import FIGURES
 from alma.reproduce.running import MINUTES_PER_MILLION, RELATIVE_COST
 from alma.reproduce.scores import EPISODES, SEED
-from alma.runs.folder import RunFolder, write_json
+from alma.runs.folder import RunFolder
 
 
 def test_reproduce_says_what_it_would_run(capsys, monkeypatch, tmp_path):

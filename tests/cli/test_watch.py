@@ -29,7 +29,7 @@ def test_watching_writes_a_page_and_opens_it(weights, tmp_path, monkeypatch, cap
     run("watch", weights, "--episodes", 2, "--seed", 5, "--against", "heuristic", "--out", out)
     assert opened == [out.as_uri()]
     assert str(out) in capsys.readouterr().out
-    story = json.loads(re.search(r'id="story">(.*?)</script>', out.read_text(), re.DOTALL)[1])
+    story = json.loads(re.search(r'id="data">(.*?)</script>', out.read_text(), re.DOTALL)[1])
     assert (story["task"], story["seed"]) == ("doors", 5)
     assert [side["allocator"] for side in story["sides"]] == ["", "heuristic"]
     assert [len(side["episodes"]) for side in story["sides"]] == [2, 2]

@@ -115,7 +115,7 @@ def test_wilson_interval():
 @pytest.mark.parametrize(
     ("make_error", "message"),
     [
-        (lambda: scripted_actors(TASK, "clever"), "unknown policy 'clever': choose from random, scripted"),
+        (lambda: scripted_actors(TASK, "clever"), "unknown actors 'clever': choose from random, scripted"),
         (lambda: by_rule(period=0), "at least 1 step"),
         (lambda: play_episodes(TASK, *SCRIPTED, 0), "episodes must be at least 1"),
     ],

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from helpers.doors import SMALL
 
+from alma.files import read_json_lines
 from alma.runs.checkpoint import load_tree
 from alma.runs.config import RunConfig, from_json, to_json
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, TrainingFailed, extend
 from alma.runs.policy import WEIGHTS, Policy, load
 from alma.runs.signals import Interrupted
-from alma.runs.sinks import read_lines
 from alma.training.options import ReportOptions
 
 CHUNK = 640
@@ -79,7 +79,7 @@ def final_state(run):
 
 def lines(run):
     timings = ("minutes", "steps_per_second")
-    return [{k: v for k, v in line.items() if k not in timings} for line in read_lines(run.folder.metrics)]
+    return [{k: v for k, v in line.items() if k not in timings} for line in read_json_lines(run.folder.metrics)]
 
 
 def assert_same_end(run, whole):
@@ -281,9 +281,9 @@ def test_folders_are_not_overwritten(tmp_path):
 
 def test_two_processes_do_not_train_in_one_folder(tmp_path):
     folder = RunFolder(tmp_path)
-    with folder.claimed(), pytest.raises(ValueError, match="is being trained by another process"), folder.claimed():
+    with folder.locked(), pytest.raises(ValueError, match="is being trained by another process"), folder.locked():
         pass
-    with folder.claimed():
+    with folder.locked():
         pass
 
 
@@ -291,7 +291,7 @@ def test_a_folder_in_use_is_neither_started_over_nor_made_longer(whole, tmp_path
     shutil.copytree(whole.folder.path, tmp_path / "used")
     folder = RunFolder(tmp_path / "used")
     before = {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
-    with folder.claimed():
+    with folder.locked():
         with pytest.raises(ValueError, match="is being trained by another process"):
             folder.create(CONFIG, force=True)
         with pytest.raises(ValueError, match="is being trained by another process"):

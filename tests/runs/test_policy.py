@@ -167,8 +167,8 @@ def test_coached_policies_play(situations):
         (lambda: transplant(untrained(), actors=untrained("copa")), "the actors of 'copa' know no subtasks"),
         (lambda: transplant(untrained(), allocator=untrained("flat")), "the method 'flat' has no allocator"),
         (lambda: transplant(untrained("random"), allocator="search"), "a search needs a critic"),
-        (lambda: transplant(untrained(), allocator="magic"), "unknown allocation 'magic'"),
-        (lambda: transplant(untrained(), actors="magic"), "unknown policy 'magic': choose from random, scripted"),
+        (lambda: transplant(untrained(), allocator="magic"), "unknown allocator 'magic'"),
+        (lambda: transplant(untrained(), actors="magic"), "unknown actors 'magic': choose from random, scripted"),
         (lambda: transplant(untrained("flat"), actors="scripted"), "the method 'flat' has no allocator"),
     ],
 )

@@ -5,11 +5,11 @@ import re
 import shutil
 
 import pytest
-from helpers.tale import ACTIONS, DECISIONS, LENGTH, RUNNER_UP, TAKEN, Digging, side
+from helpers.recordings import ACTIONS, DECISIONS, LENGTH, RUNNER_UP, TAKEN, Digging, side
 from PIL import Image
 
 from alma.viewer.page import write_page
-from alma.viewer.story import tell
+from alma.viewer.page_data import page_data
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the browser is driven by playwright: make test-browser")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -41,7 +41,7 @@ def visit(browser, tmp_path):
     complaints, requests, contexts = [], [], []
 
     def open_story(*sides, task=None, viewport=DESK, scheme="light"):
-        path = write_page(tmp_path / "replay.html", tell(task or Digging(), sides, seed=3))
+        path = write_page(tmp_path / "replay.html", page_data(task or Digging(), sides, seed=3))
         context = browser.new_context(viewport=viewport, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()

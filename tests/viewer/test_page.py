@@ -3,15 +3,15 @@ import re
 from importlib.resources import files
 
 import pytest
-from helpers.tale import Crowd, Digging, crowd, side
+from helpers.recordings import Crowd, Digging, crowd, side
 
 from alma.viewer.page import as_script_data, bundle, make_page, write_page
-from alma.viewer.story import Side, tell
+from alma.viewer.page_data import Side, page_data
 
 
 @pytest.fixture(scope="module")
 def story():
-    return tell(Digging(), [side("<b>one</b>"), side("two")], seed=3)
+    return page_data(Digging(), [side("<b>one</b>"), side("two")], seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def page(story):
 def test_the_data_is_in_the_page_whatever_it_says(page, story):
     """The task's name would end the script."""
     assert "</script>ging" not in page
-    data = re.search(r'id="story">(.*?)</script>', page, re.DOTALL)[1]
+    data = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1]
     assert json.loads(data) == json.loads(json.dumps(story))
     assert "<title>dig&lt;/script&gt;ging: &lt;b&gt;one&lt;/b&gt; and two</title>" in page
 
@@ -41,7 +41,7 @@ def test_modules_follow_what_they_import():
     assert not re.findall(r"^(import|export)\b", script, re.MULTILINE)
     names = re.findall(r"^// (\w+\.js)$", script, re.MULTILINE)
     assert sorted(names) == sorted(f.name for f in files("alma.viewer").joinpath("web").iterdir() if f.suffix == ".js")
-    assert names[0] == "story.js"
+    assert names[0] == "data.js"
     assert names[-1] == "main.js"
 
 
@@ -66,5 +66,5 @@ def test_a_page_replaces_the_one_before(tmp_path, story, page):
 
 @pytest.mark.parametrize("task", [Crowd(), Crowd(agents=24, things=25, actions=12)], ids=["battle", "large city"])
 def test_three_of_the_longest_episodes_are_less_than_three_megabytes(task):
-    many = Side(side().cast, [crowd(task, seed) for seed in range(3)])
-    assert len(make_page(tell(task, [many], seed=0)).encode()) < 3_000_000
+    many = Side(side().labels, [crowd(task, seed) for seed in range(3)])
+    assert len(make_page(page_data(task, [many], seed=0)).encode()) < 3_000_000

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from helpers.tale import LENGTH, Digging, side
+from helpers.recordings import LENGTH, Digging, side
 
-from alma.task.scene import PALETTE
-from alma.viewer.picture import GLOW, HEALTH, INK, PLAYHEAD, WIDTH, Panel, draw_frames
+from alma.viewer import colours
+from alma.viewer.picture import INK, PLAYHEAD, WIDTH, Panel, draw_frames
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,12 @@ def test_agents_take_the_colour_of_their_subtask_and_move(panel):
     for step, subtask in ((0, 0), (6, 1)):
         picture = panel.draw(step, LENGTH)
         x, y = 14 + (1.0 + step / 4) * scale, 40 + (8 - 4.0) * scale
-        assert picture.getpixel((round(x - 0.2 * scale), round(y + 0.2 * scale))) == rgb(PALETTE[subtask])
+        assert picture.getpixel((round(x - 0.2 * scale), round(y + 0.2 * scale))) == rgb(colours.SUBTASKS[subtask])
 
 
 def test_the_dead_are_gone(panel):
-    assert len(where(panel.draw(7, LENGTH), HEALTH)) > len(where(panel.draw(9, LENGTH), HEALTH))
+    alive, dead = (len(where(panel.draw(step, LENGTH), colours.BARS["health"])) for step in (7, 9))
+    assert alive > dead
 
 
 def test_the_playhead_moves_along_the_timeline(panel):
@@ -59,5 +60,5 @@ def test_a_shorter_axis_spreads_the_timeline(panel):
 
 def test_fires_and_clocks_are_drawn(panel):
     picture = panel.draw(0, LENGTH)
-    assert len(where(picture, GLOW)) > 10
+    assert len(where(picture, colours.FLAME[1])) > 10
     assert len(where(picture, INK)) > 100

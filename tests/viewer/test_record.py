@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.doors import SMALL
-from helpers.tale import recording
+from helpers.recordings import recording
 
 from alma.play.episodes import play_episodes
 from alma.play.situation import Situation

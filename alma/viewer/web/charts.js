@@ -1,6 +1,6 @@
 // Charts of rewards, added up over time.
 
-import { number, range, story, subtaskName, subtasksOf } from "./story.js";
+import { number, range, data, subtaskName, subtasksOf } from "./data.js";
 import { colourOf, dashOf, safe } from "./look.js";
 
 const HEIGHT = 120;
@@ -19,7 +19,7 @@ export class Charts {
     const several = episodes.length > 1;
     const returns = episodes.map((episode, side) => ({
       name: several ? `${side + 1}` : "",
-      title: several ? story.sides[side].label : "return",
+      title: several ? data.sides[side].label : "return",
       colour: "var(--ink)",
       dash: side ? "6 4" : "",
       values: addedUp(episode.reward),

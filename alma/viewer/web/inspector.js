@@ -1,9 +1,9 @@
 // The details of what is chosen: an agent, something else on the map, or a decision.
 
 import {
-  NOBODY, actionName, agentsOf, at, initialOf, isAgent, isPresent, nameOf, number, ratingsOf, standing, story,
-  subtaskName, subtaskOf, thingOf,
-} from "./story.js";
+  NOBODY, actionName, agentsOf, at, initialOf, isAgent, isPresent, nameOf, number, ratingsOf, standing, data,
+  subtaskName, subtaskOf, markerOf,
+} from "./data.js";
 import { chip, colourOf, safe, shapeMarkup } from "./look.js";
 
 const HINT =
@@ -13,7 +13,7 @@ const HINT =
 /** What to write about a moment: `{ side, episode, time, selected, sight }`. */
 export function describe({ side, episode, time, selected, sight }) {
   if (!selected) return HINT;
-  const of = story.sides.length > 1 ? `<p class="of">${selected.side + 1}: ${safe(side.label)}</p>` : "";
+  const of = data.sides.length > 1 ? `<p class="of">${selected.side + 1}: ${safe(side.label)}</p>` : "";
   if (selected.decision !== undefined) return of + describeDecision(episode, selected.decision);
   return of + describeEntity(episode, selected.entity, Math.min(Math.floor(time), episode.length), sight);
 }
@@ -21,14 +21,14 @@ export function describe({ side, episode, time, selected, sight }) {
 // ---- who and what is on the map
 
 function describeEntity(episode, entity, step, sight) {
-  const thing = thingOf(episode, entity);
+  const marker = markerOf(episode, entity);
   const subtask = subtaskOf(episode, entity, step);
   const there = isPresent(episode, entity, step);
-  const mark = shapeMarkup(thing?.shape ?? "disc", colourOf(subtask));
+  const mark = shapeMarkup(marker?.shape ?? "disc", colourOf(subtask));
   return (
     `<h2>${mark}${safe(nameOf(episode, entity))}</h2>` +
     (there ? "" : "<p>It is gone.</p>") +
-    `<dl>${describeSubtask(episode, entity, subtask, step)}${thing ? describeThing(thing, step) : ""}</dl>` +
+    `<dl>${describeSubtask(episode, entity, subtask, step)}${marker ? describeMarker(marker, step) : ""}</dl>` +
     (isAgent(entity) && there ? describeActions(episode, entity, step, sight) : "")
   );
 }
@@ -47,9 +47,9 @@ function describeSubtask(episode, entity, subtask, step) {
   );
 }
 
-function describeThing(thing, step) {
-  const [x, y, status] = [thing.x, thing.y, thing.status].map((column) => at(column, step));
-  const bars = Object.entries(thing.bars).map(([name, column]) => {
+function describeMarker(marker, step) {
+  const [x, y, status] = [marker.x, marker.y, marker.status].map((column) => at(column, step));
+  const bars = Object.entries(marker.bars).map(([name, column]) => {
     const share = at(column, step);
     return `<dt>${safe(name)}</dt><dd><meter min="0" max="1" value="${share}"></meter> ${Math.round(100 * share)} %</dd>`;
   });

@@ -1,12 +1,11 @@
 // Colours and shapes. Whatever a colour says is said by a number or a shape too.
 
-import { NOBODY, story } from "./story.js";
-
-const PLAIN = "#8a8f98";
+import { NOBODY, data } from "./data.js";
 
 /** The colour of a subtask; when there are more subtasks than colours, numbers tell them apart. */
 export function colourOf(subtask) {
-  return subtask === NOBODY ? PLAIN : story.palette[subtask % story.palette.length];
+  const subtaskColours = data.colours.subtasks;
+  return subtask === NOBODY ? data.colours.noSubtask : subtaskColours[subtask % subtaskColours.length];
 }
 
 /** Black or white, whichever can be read on a colour. */

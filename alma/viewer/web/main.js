@@ -1,6 +1,6 @@
 // Puts the page together: one state, and whatever has to follow when it changes.
 
-import { agentsOf, number, story } from "./story.js";
+import { agentsOf, number, data } from "./data.js";
 import { safe } from "./look.js";
 import { MapView } from "./map.js";
 import { Timeline } from "./timeline.js";
@@ -25,7 +25,7 @@ const state = {
 };
 
 const element = (id) => document.getElementById(id);
-const views = story.sides.map(makeSide);
+const views = data.sides.map(makeSide);
 const charts = new Charts(element("charts"));
 
 // ---- what there is
@@ -33,7 +33,7 @@ const charts = new Charts(element("charts"));
 function makeSide(side, index) {
   const root = document.createElement("section");
   root.className = "card side";
-  const several = story.sides.length > 1 ? `${index + 1}: ` : "";
+  const several = data.sides.length > 1 ? `${index + 1}: ` : "";
   const by = side.allocator ? ` under ${side.allocator}` : "";
   root.innerHTML =
     `<h2><span class="label" title="${safe(side.label)}">${several}${safe(side.label)}</span> ` +
@@ -58,13 +58,13 @@ function makeSide(side, index) {
   return view;
 }
 
-const episodeOf = (index) => story.sides[index].episodes[state.episode];
-const lastStep = () => Math.max(...story.sides.map((_, index) => episodeOf(index).length));
+const episodeOf = (index) => data.sides[index].episodes[state.episode];
+const lastStep = () => Math.max(...data.sides.map((_, index) => episodeOf(index).length));
 
 function setUp() {
-  element("title").innerHTML = `${safe(story.task)} <small>seed ${story.seed}</small>`;
-  document.body.classList.toggle("several", story.sides.length > 1);
-  element("tabs").innerHTML = story.sides[0].episodes
+  element("title").innerHTML = `${safe(data.task)} <small>seed ${data.seed}</small>`;
+  document.body.classList.toggle("several", data.sides.length > 1);
+  element("tabs").innerHTML = data.sides[0].episodes
     .map((_, i) => `<button type="button" role="tab" data-episode="${i}">Episode ${i}</button>`)
     .join("");
   useTheme(prefersDark.matches);
@@ -81,10 +81,10 @@ function layOut() {
     root.style.setProperty("--rows", agentsOf(episode).length);
     const ending = episode.success ? "✓ solved" : "✗ not solved";
     root.querySelector(".result").textContent = `${ending}, ${episode.length} steps, return ${number(episode.total, 1)}`;
-    canvas.setAttribute("aria-label", `Map of ${story.task}, ${side.label}`);
+    canvas.setAttribute("aria-label", `Map of ${data.task}, ${side.label}`);
     timeline.show(episode, steps);
   });
-  charts.show(story.sides.map((_, index) => episodeOf(index)), steps);
+  charts.show(data.sides.map((_, index) => episodeOf(index)), steps);
   element("scrub").max = steps;
   update();
 }
@@ -102,7 +102,7 @@ function updateMoment() {
   views.forEach(({ map, timeline }, index) => {
     const chosen = selected?.side === index ? selected : null;
     const episode = episodeOf(index);
-    const sight = state.sight && chosen?.entity < story.agents;
+    const sight = state.sight && chosen?.entity < data.agents;
     const shown = preview && chosen?.decision !== undefined ? preview : null;
     if (episode.scene) map.draw({ episode, time, selected: chosen, sight, preview: shown });
     timeline.mark(time, chosen);
@@ -123,7 +123,7 @@ function updateMoment() {
 function updateInspector() {
   const { time, selected, sight } = state;
   const side = selected?.side ?? 0;
-  const text = describe({ side: story.sides[side], episode: episodeOf(side), time, selected, sight });
+  const text = describe({ side: data.sides[side], episode: episodeOf(side), time, selected, sight });
   if (text === state.described) return;
   state.described = text;
   const hadFocus = document.activeElement?.id;

@@ -1,12 +1,10 @@
 // The map: a canvas with everything a scene describes, at any moment between two steps.
 
-import { NOBODY, at, isAgent, isPresent, placeOf, range, sees, subtaskOf } from "./story.js";
+import { NOBODY, at, data, isAgent, isPresent, placeOf, range, sees, subtaskOf } from "./data.js";
 import { colourOf, inkOn, themed, trace } from "./look.js";
 
 const FADED = 0.1;
 /** Bars that are shown on the map; the details show all. */
-const BAR_COLOURS = { health: "#2f9e55", shield: "#4aa8e0", energy: "#a06cd5" };
-const STROKES = { attack: "#e8401c", help: "#12a37a" };
 
 /** Draws one side's episodes. */
 export class MapView {
@@ -25,7 +23,7 @@ export class MapView {
     this.pen.clearRect(0, 0, this.width, this.height);
     this.drawGround();
     const there = range(episode.present.length).filter(
-      (entity) => this.scene.things[entity] && isPresent(episode, entity, this.step),
+      (entity) => this.scene.markers[entity] && isPresent(episode, entity, this.step),
     );
     for (const agent of there.filter(isAgent)) this.drawLink(agent);
     for (const entity of there.filter((entity) => !isAgent(entity))) this.drawThing(entity);
@@ -56,10 +54,10 @@ export class MapView {
   /** Where an entity is, on its way to where it will be at the next step. */
   positionOf(entity) {
     const { episode, time } = this.moment;
-    const thing = this.scene.things[entity];
+    const marker = this.scene.markers[entity];
     const next = Math.min(this.step + 1, episode.length);
     const share = isPresent(episode, entity, next) ? Math.min(time, episode.length) - this.step : 0;
-    return [thing.x, thing.y].map((column) => {
+    return [marker.x, marker.y].map((column) => {
       const now = at(column, this.step);
       return now + share * (at(column, next) - now);
     });
@@ -130,7 +128,7 @@ export class MapView {
     const [start, end] = [from, to].map((entity) => this.toCanvas(this.positionOf(entity)));
     this.pen.save();
     this.pen.setLineDash(kind === "help" ? [2, 3] : []);
-    this.line(start, end, STROKES[kind], 2);
+    this.line(start, end, data.colours.lines[kind], 2);
     this.pen.restore();
   }
 
@@ -146,9 +144,9 @@ export class MapView {
 
   drawThing(entity) {
     const { episode, preview, selected } = this.moment;
-    const thing = this.scene.things[entity];
+    const marker = this.scene.markers[entity];
     const [x, y] = this.toCanvas(this.positionOf(entity));
-    const radius = this.radiusOf(thing);
+    const radius = this.radiusOf(marker);
     const subtask = preview && isAgent(entity) ? preview[entity] : subtaskOf(episode, entity, this.step);
     const colour = colourOf(subtask);
     const over = !isAgent(entity) && subtask !== NOBODY && !at(episode.active[subtask], this.step);
@@ -156,24 +154,24 @@ export class MapView {
     pen.save();
     pen.globalAlpha = this.isHidden(entity) ? FADED : 1;
     if (selected?.entity === entity) this.drawHalo(x, y, radius);
-    trace(pen, thing.shape, x, y, radius);
+    trace(pen, marker.shape, x, y, radius);
     pen.fillStyle = over ? themed("--over") : colour;
     pen.fill();
     pen.lineWidth = isAgent(entity) ? 2 : 1.5;
     pen.strokeStyle = isAgent(entity) ? themed("--ink") : over ? colour : themed("--ground");
     pen.stroke();
-    this.drawIcons(thing, x, y, radius);
-    const letter = thing.letter || (isAgent(entity) || subtask === NOBODY ? "" : String(subtask));
-    if (!this.strength(thing, "tick") && !this.strength(thing, "cross")) {
+    this.drawIcons(marker, x, y, radius);
+    const letter = marker.letter || (isAgent(entity) || subtask === NOBODY ? "" : String(subtask));
+    if (!this.strength(marker, "tick") && !this.strength(marker, "cross")) {
       this.write(letter, x, y, Math.max(9, 0.95 * radius), over ? themed("--ink") : inkOn(colour), true);
     }
-    this.drawBars(thing, x, y, radius);
+    this.drawBars(marker, x, y, radius);
     pen.restore();
   }
 
   /** Things stay large enough to be seen and touched on a small map. */
-  radiusOf(thing) {
-    return Math.max(thing.radius * this.scale, 7);
+  radiusOf(marker) {
+    return Math.max(marker.radius * this.scale, 7);
   }
 
   drawHalo(x, y, radius) {
@@ -185,26 +183,26 @@ export class MapView {
     pen.stroke();
   }
 
-  drawBars(thing, x, y, radius) {
+  drawBars(marker, x, y, radius) {
     const pen = this.pen;
     const [wide, high] = [2 * radius, Math.max(3, 0.24 * radius)];
-    const shown = Object.entries(thing.bars).filter(([name]) => BAR_COLOURS[name]);
+    const shown = Object.entries(marker.bars).filter(([name]) => data.colours.bars[name]);
     shown.forEach(([name, column], row) => {
       const top = y - radius * 1.15 - (high + 1) * (row + 1);
       pen.fillStyle = themed("--over");
       pen.fillRect(x - wide / 2, top, wide, high);
-      pen.fillStyle = BAR_COLOURS[name];
+      pen.fillStyle = data.colours.bars[name];
       pen.fillRect(x - wide / 2, top, wide * at(column, this.step), high);
     });
   }
 
   /** How much of an icon there is, now. */
-  strength(thing, icon) {
-    return thing.icons[icon] ? at(thing.icons[icon], this.step) : 0;
+  strength(marker, icon) {
+    return marker.icons[icon] ? at(marker.icons[icon], this.step) : 0;
   }
 
-  drawIcons(thing, x, y, radius) {
-    const [clock, flame, tick, cross] = ["clock", "flame", "tick", "cross"].map((icon) => this.strength(thing, icon));
+  drawIcons(marker, x, y, radius) {
+    const [clock, flame, tick, cross] = ["clock", "flame", "tick", "cross"].map((icon) => this.strength(marker, icon));
     if (clock) this.drawClock(x + 0.75 * radius, y - 0.75 * radius, 0.42 * radius, clock);
     if (flame) this.drawFlame(x - 0.95 * radius, y + 0.5 * radius, radius * (0.45 + 0.5 * flame));
     if (tick) this.drawPath(x, y, radius, [[-0.45, 0.05], [-0.1, 0.4], [0.5, -0.4]]);
@@ -244,7 +242,8 @@ export class MapView {
   /** A drop with its tip up; its size is the strength of the fire. */
   drawFlame(x, y, size) {
     const pen = this.pen;
-    for (const [scale, colour] of [[1, "#e8401c"], [0.55, "#ffd24d"]]) {
+    const [outer, inner] = data.colours.flame;
+    for (const [scale, colour] of [[1, outer], [0.55, inner]]) {
       const s = size * scale;
       const base = y + 0.35 * size;
       pen.beginPath();
@@ -277,10 +276,10 @@ export class MapView {
   entityAt(x, y) {
     const { episode } = this.moment;
     const near = range(episode.present.length)
-      .filter((entity) => this.scene.things[entity] && isPresent(episode, entity, this.step))
+      .filter((entity) => this.scene.markers[entity] && isPresent(episode, entity, this.step))
       .map((entity) => {
         const [ex, ey] = this.toCanvas(this.positionOf(entity));
-        const reach = Math.max(1.3 * this.radiusOf(this.scene.things[entity]), 14);
+        const reach = Math.max(1.3 * this.radiusOf(this.scene.markers[entity]), 14);
         return { entity, share: Math.hypot(ex - x, ey - y) / reach };
       })
       .filter(({ share }) => share <= 1)

@@ -1,6 +1,6 @@
 // The timeline: a row for each agent, coloured by allocation; decisions and finished subtasks above.
 
-import { agentsOf, at, nameOf, initialOf, standing, subtaskName } from "./story.js";
+import { agentsOf, at, nameOf, initialOf, standing, subtaskName } from "./data.js";
 import { colourOf, inkOn, safe } from "./look.js";
 
 const ROW = 22;

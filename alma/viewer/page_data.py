@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from alma.task.scene import PALETTE, Marker, Scene
+from alma.task.scene import Marker, Scene
 from alma.task.task import Task
 from alma.task.view import NOBODY
+from alma.viewer.colours import colour_data
 from alma.viewer.record import Recording
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Cast:
+class TeamLabels:
     """The names of a team, for headings."""
 
     label: str = ""
@@ -34,7 +35,7 @@ class Cast:
 class Side:
     """A team and its recorded episodes; a page shows one side, or two next to each other."""
 
-    cast: Cast
+    labels: TeamLabels
     recordings: list[Recording]
 
     @property
@@ -48,7 +49,7 @@ class Side:
         return ""
 
 
-def tell(task: Task, sides: Sequence[Side], seed: int) -> Json:
+def page_data(task: Task, sides: Sequence[Side], seed: int) -> Json:
     """The data of a page."""
     spec = task.spec
     return {
@@ -57,21 +58,21 @@ def tell(task: Task, sides: Sequence[Side], seed: int) -> Json:
         "agents": spec.agents,
         "subtasks": spec.subtasks,
         "actions": list(spec.actions),
-        "palette": PALETTE,
+        "colours": colour_data(),
         "sides": [
             {
-                "label": side.cast.label,
-                "method": side.cast.method,
-                "allocator": side.cast.allocator,
+                "label": side.labels.label,
+                "method": side.labels.method,
+                "allocator": side.labels.allocator,
                 "note": side.note,
-                "episodes": [tell_episode(task, recording) for recording in side.recordings],
+                "episodes": [episode_data(task, recording) for recording in side.recordings],
             }
             for side in sides
         ],
     }
 
 
-def tell_episode(task: Task, recording: Recording) -> Json:
+def episode_data(task: Task, recording: Recording) -> Json:
     """The data of one episode."""
     frames, length = recording.frames, recording.length
     view, outcome = frames.view, frames.outcome
@@ -86,19 +87,19 @@ def tell_episode(task: Task, recording: Recording) -> Json:
         "actions": columns(frames.actions[:length]),
         "reward": rounded(outcome.reward[:length]),
         "subtask_rewards": rounded(np.asarray(outcome.subtask_rewards)[:length].T),
-        "decisions": [_tell_decision(recording, step) for step in recording.decisions],
+        "decisions": [_decision_data(recording, step) for step in recording.decisions],
         "completions": recording.completions,
         "deaths": recording.deaths,
-        "ratings": _tell_ratings(recording),
-        "sees": _tell_sight(recording),
-        "scene": _tell_scenes([task.scene(recording.state(step)) for step in range(length + 1)]),
+        "ratings": _rating_data(recording),
+        "sees": _sight_data(recording),
+        "scene": _scene_data([task.scene(recording.state(step)) for step in range(length + 1)]),
     }
 
 
 # ---- parts
 
 
-def _tell_decision(recording: Recording, step: int) -> Json:
+def _decision_data(recording: Recording, step: int) -> Json:
     """A decision with its candidates: each allocation once, the best first."""
     candidates = recording.frames.candidates
     decision: Json = {"step": step, "why": recording.why(step)}
@@ -126,7 +127,7 @@ def distinct(
     return different[order], values[first][order], counts[order]
 
 
-def _tell_ratings(recording: Recording) -> list | None:
+def _rating_data(recording: Recording) -> list | None:
     """For each agent and step, one flat row: action, utility and target of every available action."""
     found = recording.frames.action_values
     if found is None:
@@ -141,7 +142,7 @@ def _tell_ratings(recording: Recording) -> list | None:
     return [[row(step, agent) for step in range(recording.length)] for agent in range(available.shape[1])]
 
 
-def _tell_sight(recording: Recording) -> list | None:
+def _sight_data(recording: Recording) -> list | None:
     """For each agent, a column of strings with a 0 or a 1 for each entity: whether the agent attends to it."""
     found = recording.frames.action_values
     if found is None:
@@ -150,7 +151,7 @@ def _tell_sight(recording: Recording) -> list | None:
     return [column("".join(map(str, row)) for row in sees[: recording.length, agent]) for agent in range(sees.shape[1])]
 
 
-def _tell_scenes(scenes: Sequence[Scene | None]) -> Json | None:
+def _scene_data(scenes: Sequence[Scene | None]) -> Json | None:
     """The scenes of an episode: constant properties once, the others as columns; None if the task has no scenes."""
     known = whole(scenes)
     if not known:
@@ -161,7 +162,7 @@ def _tell_scenes(scenes: Sequence[Scene | None]) -> Json | None:
         "grid": first.grid,
         "subtask": first.subtask,
         "standing": [column(standing) for standing in zip(*(scene.standing for scene in known), strict=True)],
-        "things": [_tell_thing(things) for things in zip(*(scene.markers for scene in known), strict=True)],
+        "markers": [_marker_data(markers) for markers in zip(*(scene.markers for scene in known), strict=True)],
         "places": [
             {
                 "at": rounded(places[0].at, 2),
@@ -184,14 +185,14 @@ def whole(scenes: Sequence[Scene | None]) -> list[Scene]:
     return known
 
 
-def _tell_thing(things: Sequence[Marker | None]) -> Json | None:
+def _marker_data(markers: Sequence[Marker | None]) -> Json | None:
     """One entity over all frames; while it is absent, its last properties are repeated."""
-    seen = [thing for thing in things if thing is not None]
+    seen = [marker for marker in markers if marker is not None]
     if not seen:
         return None
     last, lived = seen[0], []
-    for thing in things:
-        last = thing or last
+    for marker in markers:
+        last = marker or last
         lived.append(last)
     first = seen[0]
     return {
@@ -199,11 +200,11 @@ def _tell_thing(things: Sequence[Marker | None]) -> Json | None:
         "shape": first.shape,
         "radius": rounded(first.radius),
         "letter": first.letter,
-        "x": column(short(thing.at[0], 2) for thing in lived),
-        "y": column(short(thing.at[1], 2) for thing in lived),
-        "bars": {name: column(short(thing.bars[name], 2) for thing in lived) for name in first.bars},
-        "icons": {name: column(short(thing.icons[name], 2) for thing in lived) for name in first.icons},
-        "status": column(thing.status for thing in lived),
+        "x": column(short(marker.at[0], 2) for marker in lived),
+        "y": column(short(marker.at[1], 2) for marker in lived),
+        "bars": {name: column(short(marker.bars[name], 2) for marker in lived) for name in first.bars},
+        "icons": {name: column(short(marker.icons[name], 2) for marker in lived) for name in first.icons},
+        "status": column(marker.status for marker in lived),
     }
 
 

@@ -1,4 +1,4 @@
-"""`alma methods` and `alma tasks`: what there is to choose from."""
+"""`alma tasks`: the tasks and their options."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -11,18 +11,6 @@ from rich.text import Text
 from alma.cli.docstrings import class_doc, field_docs
 from alma.cli.showing import console
 from alma.task.registry import option_type, task_names
-from alma.training.methods import METHODS
-
-
-@dataclass(frozen=True)
-class Methods:
-    """List the methods that can be trained."""
-
-    def run(self) -> None:
-        table = Table(show_header=False, box=None)
-        for name, method in METHODS.items():
-            table.add_row(name, method.summary)
-        console.print(table)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import numpy as np
 from alma import NOBODY, Outcome, Task, TaskSpec, View
 from alma.play.situation import ActionValues, Candidates
 from alma.task.scene import Line, Marker, Place, Scene
+from alma.viewer.page_data import Side, TeamLabels
 from alma.viewer.record import Frame, Recording
-from alma.viewer.story import Cast, Side
 
 LENGTH = 12
 AGENTS, SUBTASKS, ENTITIES = 3, 2, 5
@@ -124,7 +124,7 @@ def recording(learned=True):
 
 
 def side(label="runs/one", learned=True, episodes=1):
-    return Side(Cast(label, "alma"), [recording(learned)] * episodes)
+    return Side(TeamLabels(label, "alma"), [recording(learned)] * episodes)
 
 
 @dataclass(frozen=True)

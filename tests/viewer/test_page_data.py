@@ -2,14 +2,14 @@ import json
 
 import numpy as np
 import pytest
-from helpers.tale import LENGTH, RUNNER_UP, TAKEN, Digging, recording, side
+from helpers.recordings import LENGTH, RUNNER_UP, TAKEN, Digging, recording, side
 
-from alma.viewer.story import column, columns, distinct, rounded, tell, tell_episode
+from alma.viewer.page_data import column, columns, distinct, episode_data, page_data, rounded
 
 
 @pytest.fixture(scope="module")
 def episode():
-    return tell_episode(Digging(), recording())
+    return episode_data(Digging(), recording())
 
 
 def test_columns_end_where_nothing_changes_any_more():
@@ -45,8 +45,8 @@ def test_ratings_are_told_of_available_actions(episode):
     assert episode["sees"][1] == ["01001"]
 
 
-def test_things_are_told_through_all_moments(episode):
-    digger = episode["scene"]["things"][2]
+def test_markers_are_told_through_all_moments(episode):
+    digger = episode["scene"]["markers"][2]
     assert digger["x"][:3] == [1, 1.25, 1.5]
     assert len(digger["x"]) == 8, "it does not move any more when it is dead"
     assert episode["scene"]["standing"][0][8] == "dug"
@@ -56,13 +56,13 @@ def test_things_are_told_through_all_moments(episode):
     ("learned", "note"), [(True, ""), (False, "decisions show what was allocated, not what was considered")]
 )
 def test_a_missing_critic_is_told(learned, note):
-    told = tell(Digging(), [side(learned=learned)], seed=3)["sides"][0]
+    told = page_data(Digging(), [side(learned=learned)], seed=3)["sides"][0]
     assert note in told["note"]
     assert bool(told["note"]) == (not learned)
     assert ("options" in told["episodes"][0]["decisions"][0]) == learned
 
 
 def test_a_task_without_a_scene_is_told_without(episode):
-    told = tell_episode(Digging(drawn=False), recording())
+    told = episode_data(Digging(drawn=False), recording())
     assert told["scene"] is None
     assert {**told, "scene": 0} == {**episode, "scene": 0}

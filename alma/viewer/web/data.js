@@ -1,6 +1,6 @@
-// What was recorded, and how to ask it. `story.py` says what is in it.
+// What was recorded, and how to ask it. `page_data.py` says what is in it.
 
-export const story = JSON.parse(document.getElementById("story").textContent);
+export const data = JSON.parse(document.getElementById("data").textContent);
 
 export const NOBODY = -1;
 
@@ -10,7 +10,7 @@ export function at(column, step) {
 }
 
 export function isAgent(entity) {
-  return entity < story.agents;
+  return entity < data.agents;
 }
 
 export function isPresent(episode, entity, step) {
@@ -19,12 +19,12 @@ export function isPresent(episode, entity, step) {
 
 /** Agents that take part in an episode. */
 export function agentsOf(episode) {
-  return range(story.agents).filter((agent) => episode.present[agent].includes(1));
+  return range(data.agents).filter((agent) => episode.present[agent].includes(1));
 }
 
 /** Subtasks there are in an episode, active from the beginning or later. */
 export function subtasksOf(episode) {
-  return range(story.subtasks).filter((subtask) => episode.active[subtask].includes(1));
+  return range(data.subtasks).filter((subtask) => episode.active[subtask].includes(1));
 }
 
 /** The subtask of an entity; of an agent, the one it is allocated to. */
@@ -32,18 +32,18 @@ export function subtaskOf(episode, entity, step) {
   return at(isAgent(entity) ? episode.allocation[entity] : episode.subtask[entity], step);
 }
 
-export function thingOf(episode, entity) {
-  return episode.scene ? episode.scene.things[entity] : null;
+export function markerOf(episode, entity) {
+  return episode.scene ? episode.scene.markers[entity] : null;
 }
 
 export function nameOf(episode, entity) {
-  const name = thingOf(episode, entity)?.name ?? (isAgent(entity) ? "agent" : "entity");
-  return `${name} ${isAgent(entity) ? entity : entity - story.agents}`;
+  const name = markerOf(episode, entity)?.name ?? (isAgent(entity) ? "agent" : "entity");
+  return `${name} ${isAgent(entity) ? entity : entity - data.agents}`;
 }
 
 /** A short name, for narrow places. */
 export function initialOf(episode, entity) {
-  return `${thingOf(episode, entity)?.letter || "a"}${entity}`;
+  return `${markerOf(episode, entity)?.letter || "a"}${entity}`;
 }
 
 export function subtaskName(episode, subtask) {
@@ -84,7 +84,7 @@ export function sees(episode, agent, entity, step) {
 
 /** An action in words, with what it is aimed at. */
 export function actionName(episode, action, target) {
-  const name = story.actions[action];
+  const name = data.actions[action];
   return target >= 0 ? `${name} → ${nameOf(episode, target)}` : name;
 }
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, fields
 import pytest
 from helpers.commandline import run
 
-from alma.cli import lists
+from alma.cli import methods, tasks
 from alma.cli.arguments import parse_setting
 from alma.cli.docstrings import field_docs
-from alma.cli.lists import as_setting, option_table
 from alma.cli.showing import make_console
+from alma.cli.tasks import as_setting, option_table
 from alma.task.registry import make, option_type, task_names
 from alma.training.methods import METHODS
 
@@ -17,7 +17,8 @@ from alma.training.methods import METHODS
 @pytest.fixture(autouse=True)
 def no_terminal(monkeypatch, capsys):
     monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr(lists, "console", make_console())
+    for module in (methods, tasks):
+        monkeypatch.setattr(module, "console", make_console())
 
 
 def test_methods_are_listed(capsys):
@@ -70,6 +71,6 @@ class Options:
 
 
 def test_options_of_ones_own_are_shown_whatever_they_are(capsys):
-    lists.console.print(option_table(Options))
+    tasks.console.print(option_table(Options))
     shown = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert shown == [["plain=", "From", "[low]", "to", "[high]."], ["made=1,2"], ["bare="]]

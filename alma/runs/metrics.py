@@ -1,0 +1,69 @@
+"""The metrics of a run, as they are logged: what every name means, and how those of several chunks are combined."""
+
+from dataclasses import dataclass, field
+
+METRICS = {
+    # Every line.
+    "step": "environment steps so far",
+    "minutes": "minutes of training so far, without compilation and evaluation",
+    # Lines about training: every `report.log_every` steps, about the steps since the last such line.
+    "episodes": "episodes that ended",
+    "updates": "gradient updates of the actors",
+    "reward_per_step": "mean reward of an environment step",
+    "solved_while_exploring": "fraction of episodes that ended in success",
+    "steps_per_second": "environment steps per second, in the last chunk",
+    "explore_action": "fraction of actions that are random (epsilon)",
+    "explore_proposal": "probability of taking the first sampled allocation instead of the best (epsilon_p)",
+    "explore_subtask": "probability that an agent is given a random subtask (epsilon_r)",
+    "actor_loss": "mean squared TD error of the actors, in the normalised units of the loss with Pop-Art",
+    "actor_value": "mean value of subtasks under the actors' live network",
+    "imagined_loss": "REFIL: the same error with utilities of imagined groups",
+    "recognition_loss": "COPA: negative log-likelihood of the coach's strategies under the recogniser",
+    "strategy_entropy": "COPA: entropy of the coach's strategies",
+    "critic_loss": "mean squared TD error of the allocator's critic",
+    "allocation_value": "mean value of allocations under the critic",
+    "proposal_loss": "cross-entropy of the proposal network with the best candidate, minus the entropy bonus",
+    "proposal_entropy": "entropy of the proposal network",
+    # Lines about evaluations: greedy episodes, every `report.evaluate_every` steps.
+    "evaluation/episodes": "episodes played",
+    "evaluation/success_rate": "fraction of episodes that ended in success",
+    "evaluation/interval": "95 % Wilson interval of that fraction",
+    "evaluation/mean_return": "mean undiscounted return",
+    "evaluation/mean_length": "mean number of steps",
+    "evaluation/switches_per_step": "how often an agent is moved from an active subtask to another, per agent and step",
+    "evaluation/unattended_subtasks": "mean number of active subtasks without an agent",
+    "evaluation/by_team_size": "episodes, success rate and interval for each team size",
+    "evaluation/mean_*": "mean over episodes of each metric of the task (`Outcome.metrics`), summed over steps",
+}
+"""What the entries of `metrics.jsonl`, TensorBoard and W&B mean. Methods of your own may add more."""
+
+SUMS = ("episodes", "solved", "reward", "updates")
+"""Metrics of a chunk that are sums over its steps; the others are means over its updates."""
+
+
+@dataclass
+class MetricAccumulator:
+    """Combines the metrics of several chunks between two log lines."""
+
+    totals: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
+
+    def add(self, metrics: dict[str, float], steps: int) -> None:
+        self.steps += steps
+        updates = metrics["updates"]
+        for name, value in metrics.items():
+            weight = 1.0 if name in SUMS else updates
+            self.totals[name] = self.totals.get(name, 0.0) + weight * value
+
+    def metrics(self) -> dict[str, float]:
+        """The combined metrics: counts, rates per step and episode, and means over updates."""
+        totals = self.totals
+        episodes, updates = totals["episodes"], totals["updates"]
+        means = {name: value / updates for name, value in totals.items() if name not in SUMS and updates}
+        return {
+            "episodes": episodes,
+            "updates": updates,
+            "reward_per_step": totals["reward"] / self.steps,
+            **({"solved_while_exploring": totals["solved"] / episodes} if episodes else {}),
+            **means,
+        }
