@@ -12,6 +12,7 @@ from alma.allocators.rules import RuleAllocator
 from alma.api import evaluate, resume, train, watch
 from alma.play.situation import Situation
 from alma.play.summary import Results
+from alma.reproduce.comparing import Comparison, compare
 from alma.runs.policy import Policy, load
 from alma.runs.progress import Progress
 from alma.runs.runtime import configure
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "NOBODY",
     "Actors",
+    "Comparison",
     "Flat",
     "Labelled",
     "LearnedAllocator",
@@ -54,6 +56,7 @@ __all__ = [
     "View",
     "available_under",
     "check_task",
+    "compare",
     "configure",
     "evaluate",
     "learned_allocator",

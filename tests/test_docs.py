@@ -44,7 +44,7 @@ def test_the_task_of_ones_own_looks_like_something(monkeypatch):
 
 @pytest.mark.parametrize("name", ["CALM", "TOGETHER"])
 def test_the_methods_of_ones_own_can_be_trained(name, tmp_path, monkeypatch):
-    text = (DOCS / "guides" / "methods.md").read_text()
+    text = (DOCS / "guides" / "own-method.md").read_text()
     (tmp_path / "my_methods.py").write_text(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0])
     monkeypatch.syspath_prepend(tmp_path)
     trainer = Trainer(Doors(), SMALL, f"my_methods:{name}")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Union
 import tyro
 
 from alma.cli.bench import Bench, read_bench
+from alma.cli.compare import Compare
 from alma.cli.demo import Demo
 from alma.cli.evaluate import Evaluate
 from alma.cli.methods import Methods
@@ -29,6 +30,7 @@ COMMANDS: dict[str, type] = {
     "resume": Resume,
     "evaluate": Evaluate,
     "watch": Watch,
+    "compare": Compare,
     "play": Play,
     "reproduce": Reproduce,
     "bench": Bench,

@@ -28,6 +28,9 @@ MMM_DISADVANTAGE = Setting(
     "mmm-disadvantage", "MMM disadvantage", "starcraft", {"units": "mmm", "balance": "disadvantage"}
 )
 
+SETTINGS = (SAVE_THE_CITY, SZ_SYMMETRIC, SZ_DISADVANTAGE, MMM_SYMMETRIC, MMM_DISADVANTAGE)
+"""The settings of the paper's figures."""
+
 
 @dataclass(frozen=True)
 class Arm:

@@ -1,6 +1,7 @@
 """Plots of figures with matplotlib, all in one style."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +28,7 @@ COLOURS = {
 MARKERS = dict(zip(COLOURS, "oPsvDx^*", strict=True))
 OTHER = "#0072b2"
 
+
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -46,6 +48,16 @@ def check_plots() -> None:
         raise ValueError("plots need matplotlib: pip install 'alma-marl[plots]', or give --no-plots")
 
 
+def styles_of(labels: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Colour and marker of each label: those of a known method, and for other labels what is free, in order."""
+    labels = list(dict.fromkeys(labels))
+    taken = {COLOURS[label] for label in labels if label in COLOURS}
+    once = {colour: name for name, colour in COLOURS.items()}
+    free = itertools.cycle([name for colour, name in once.items() if colour not in taken] or list(COLOURS))
+    names = {label: label if label in COLOURS else next(free) for label in labels}
+    return {label: {"color": COLOURS[name], "marker": MARKERS[name]} for label, name in names.items()}
+
+
 def picture_files(folder: Path) -> list[Path]:
     """The files of the plots of a figure."""
     return [folder / "figure.png", folder / "figure.svg"]
@@ -57,6 +69,7 @@ def draw(figure: Figure, rows: list[Row], curves: list[CurvePoint], folder: Path
     wide = 2 if figure.kind == "curves" or len(panels) > 1 else 1
     count = len(panels) * (2 if figure.kind == "curves" else 1)
     height = max(3.0, 0.32 * len(rows)) if figure.kind == "bars" else 3.0
+    styles = styles_of(row.label for row in rows)
     with _canvas(figure.title, count, wide, height) as (picture, axes):
         for number, panel in enumerate(panels):
             here = [row for row in rows if row.panel == panel]
@@ -65,7 +78,7 @@ def draw(figure: Figure, rows: list[Row], curves: list[CurvePoint], folder: Path
                 points = [point for point in curves if point.case.panel == panel]
                 pair = axes[2 * number : 2 * number + 2]
                 for axis, (measure, name) in zip(pair, MEASURES.items(), strict=True):
-                    draw_curves(axis, points, measure, figure.over)
+                    draw_curves(axis, points, measure, figure.over, styles)
                     axis.set(title=title, ylabel=name)
                 pair[0].set_ylim(-0.02, 1.02)
             elif figure.kind == "sweep":
@@ -111,15 +124,22 @@ MEASURES = {"success_rate": "solved", "mean_return": "return"}
 """The metrics that learning curves show, with the labels of their axes."""
 
 
-def draw_curves(axis: Any, points: list[CurvePoint], measure: str, over: Literal["steps", "minutes"]) -> None:
+def draw_curves(
+    axis: Any,
+    points: list[CurvePoint],
+    measure: str,
+    over: Literal["steps", "minutes"],
+    styles: dict[str, dict[str, str]],
+) -> None:
     """Plot learning curves, means over seeds with intervals, over environment steps or minutes of training."""
-    for label in dict.fromkeys(point.case.label for point in points):
+    for label, style in styles.items():
         mine = [point for point in points if point.case.label == label]
+        if not mine:
+            continue
         found = curve_of(mine, measure)
         at = np.array([step / 1e6 for step in found] if over == "steps" else minutes_at(mine, list(found)))
         values = np.array([estimate.value for estimate in found.values()])
         down, up = bars_of(list(found.values()))
-        style = {"color": COLOURS.get(label, OTHER), "marker": MARKERS.get(label, "o")}
         axis.plot(at, values, markevery=max(1, len(at) // 8), markersize=4, label=label, **style)
         axis.fill_between(at, values - down, values + up, color=style["color"], alpha=0.15, linewidth=0)
     axis.set_xlabel("environment steps, millions" if over == "steps" else "minutes of training, fastest seed")

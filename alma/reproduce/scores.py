@@ -100,9 +100,11 @@ def _kept(file: Path) -> dict[str, Any]:
 
 
 def weights_of(folder: RunFolder) -> str | None:
-    """The fingerprint of a run's weights; for published runs, which have no weights, the one in `result.json`."""
+    """The fingerprint of a run's weights; of published runs, which have none, that in `result.json`; None if new."""
     weights = folder.path / WEIGHTS
-    return fingerprint(weights) if weights.exists() else read_json(folder.result).get("weights")
+    if weights.exists():
+        return fingerprint(weights)
+    return read_json(folder.result).get("weights") if folder.result.exists() else None
 
 
 def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task) -> tuple[Team, TeamParams]:
@@ -129,14 +131,18 @@ def curves_of(figure: Figure, budget: Budget, out: Path) -> list[CurvePoint]:
             continue
         for seed in budget.seeds_of(figure, case.arm):
             folder = RunFolder(out / "runs" / case.arm.run_name(budget.preset, seed))
-            if not folder.result.exists():
-                continue
-            for line in read_json_lines(folder.metrics):
-                summary = {
-                    name.removeprefix("evaluation/"): value
-                    for name, value in line.items()
-                    if name.startswith("evaluation/")
-                }
-                if summary:
-                    found.append(CurvePoint(case, seed, line["step"], line["minutes"], summary))
+            if folder.result.exists():
+                found += curve_of_run(case, seed, folder)
+    return found
+
+
+def curve_of_run(case: Case, seed: int, folder: RunFolder) -> list[CurvePoint]:
+    """All evaluations during the training of one run."""
+    found = []
+    for line in read_json_lines(folder.metrics):
+        summary = {
+            name.removeprefix("evaluation/"): value for name, value in line.items() if name.startswith("evaluation/")
+        }
+        if summary:
+            found.append(CurvePoint(case, seed, line["step"], line["minutes"], summary))
     return found

@@ -26,16 +26,32 @@ def write_figure(
 ) -> list[Path]:
     """Write all files of a figure into its folder; `command` is the command that reproduces it."""
     folder = out / (figure.name if budget.preset == "fast" else f"{figure.name}-{budget.preset}")
-    folder.mkdir(parents=True, exist_ok=True)
     rows = rows_of(scores, figure.reference)
     summary = summary_of(figure, budget, scores, rows, out, command)
+    origin = f"`{command}`: preset `{budget.preset}`, {summary['runs']} runs"
+    return write_files(figure, scores, curves, rows, folder, summary=summary, origin=origin, plots=plots)
+
+
+def write_files(
+    figure: Figure,
+    scores: list[Score],
+    curves: list[CurvePoint],
+    rows: list[Row],
+    folder: Path,
+    *,
+    summary: dict[str, Any],
+    origin: str,
+    plots: bool,
+) -> list[Path]:
+    """Write data, table and plots into a folder, replacing earlier ones; `origin` says where the numbers are from."""
+    folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "summary.json", summary)
     write_json(folder / "marl_eval.json", marl_eval(figure, scores, curves))
     write_csv(folder / "scores.csv", [score_record(score) for score in scores])
     if curves:
         write_csv(folder / "curves.csv", [curve_record(point) for point in curves])
     with atomic_write(folder / "table.md") as unfinished:
-        unfinished.write_text(table(figure, rows, summary))
+        unfinished.write_text(table(figure, rows, f"{origin}, {summary['training_hours']:.1f} hours of training."))
     stale = [*picture_files(folder), *([] if curves else [folder / "curves.csv"])]
     for old in stale:  # left over from earlier results
         old.unlink(missing_ok=True)
@@ -59,9 +75,14 @@ def summary_of(
         "runs": len(runs),
         "training_hours": round(sum(runs.values()) / 60, 3),
         "missing": missing(figure, budget, scores),
-        "versions": [found for i, found in enumerate(trained_with) if found not in trained_with[:i]],
+        "versions": different(trained_with),
         "rows": [row.record for row in rows],
     }
+
+
+def different(versions: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Each of the versions once."""
+    return [found for i, found in enumerate(versions) if found not in versions[:i]]
 
 
 def missing(figure: Figure, budget: Budget, scores: list[Score]) -> list[str]:
@@ -124,13 +145,12 @@ def write_csv(path: Path, records: list[dict[str, Any]]) -> None:
         writer.writerows(records)
 
 
-def table(figure: Figure, rows: list[Row], summary: dict[str, Any]) -> str:
-    """The results as a Markdown table."""
+def table(figure: Figure, rows: list[Row], origin: str) -> str:
+    """The results as a Markdown table, below a line that says where they are from."""
     lines = [
         f"# {figure.title}",
         "",
-        f"`{summary['command']}`: preset `{summary['preset']}`, {summary['runs']} runs, "
-        f"{summary['training_hours']:.1f} hours of training.",
+        origin,
         f"Solved: interquartile mean over seeds of the success rate in {EPISODES} greedy episodes, with its 95 %",
         "bootstrap interval over seeds and episodes. Minutes: of the fastest seed.",
     ]

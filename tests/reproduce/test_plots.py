@@ -6,7 +6,7 @@ from helpers.example import FIGURE
 from matplotlib import pyplot
 
 from alma.reproduce.figures import FIGURES, Case
-from alma.reproduce.plots import bars_of, draw, draw_curves, draw_sweep
+from alma.reproduce.plots import bars_of, draw, draw_curves, draw_sweep, styles_of
 from alma.reproduce.rows import Row
 from alma.reproduce.scores import CurvePoint
 from alma.reproduce.statistics import Estimate
@@ -46,7 +46,7 @@ def test_curves_go_over_steps_or_over_the_minutes_they_took(over, at, name):
     points = curve("ALMA", 0, (1_000_000, 1.5, 0.2), (2_000_000, 3.0, 0.5), (3_000_000, 4.5, 0.9))
     points += curve("ALMA", 1, (1_000_000, 2.5, 0.4), (2_000_000, 7.0, 0.7))
     picture, axis = pyplot.subplots()
-    draw_curves(axis, points, "success_rate", over)
+    draw_curves(axis, points, "success_rate", over, styles_of(["ALMA"]))
     assert np.allclose(axis.get_lines()[0].get_xydata(), np.transpose([at, [0.3, 0.6]]))
     assert name in axis.get_xlabel()
     pyplot.close(picture)
@@ -81,3 +81,14 @@ def test_the_same_picture_gives_the_same_file(tmp_path):
         folder.mkdir()
         draw(FIGURE, [row("ALMA", None, 0.5)], [], folder)
     assert (first / "figure.svg").read_bytes() == (second / "figure.svg").read_bytes()
+
+
+def test_methods_keep_their_colours_and_other_labels_get_those_that_are_left():
+    styles = styles_of(["ALMA", "ours", "heuristic", "theirs"])
+    assert styles["ALMA"] == styles_of(["flat", "ALMA"])["ALMA"]
+    assert len({style["color"] for style in styles.values()}) == 4
+    assert len({style["marker"] for style in styles.values()}) == 4
+
+
+def test_more_labels_than_colours_can_be_drawn():
+    assert len(styles_of(map(str, range(20)))) == 20

@@ -215,9 +215,6 @@ def test_only_runs_as_they_were_trained_have_curves(trained):
     assert {point.case.label for point in curves_of(FIGURE, BUDGET, trained)} == {"ALMA", "heuristic"}
 
 
-SUMMARY = {"command": "alma reproduce doors", "preset": "tiny", "runs": 4, "training_hours": 0.2}
-
-
 def test_rows_compare_with_the_reference():
     scores = [
         *(made_up("ALMA", seed, rate) for seed, rate in enumerate((0.6, 0.8))),
@@ -229,7 +226,7 @@ def test_rows_compare_with_the_reference():
     assert ours.solved.value == pytest.approx(0.7)
     assert theirs.seeds == (0, 1)
     assert theirs.improvement.value == pytest.approx(0.75)
-    text = table(FIGURE, rows, SUMMARY)
+    text = table(FIGURE, rows, "four runs")
     assert f"| heuristic | 0, 1 | 1.0M | 2.0 | {theirs.solved} | 1.20 | {theirs.improvement} |" in text
     assert "| ALMA is better |" in text
     assert rows_of(scores, "heuristic")[0].improvement.value == pytest.approx(0.25)
