@@ -8,8 +8,12 @@ import helpers.shapes  # noqa: F401  # named below
 import pytest
 from jaxtyping import install_import_hook
 
-# Tests spend their time compiling, not running; must be set before JAX is imported.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Tests spend their time compiling, not running. Without the newer emitters of fusions, XLA compiles in less than half
+# the time; a program's parts are not worth a thread each. Must be set before JAX is imported.
+QUICK_COMPILATION = (
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+)
+os.environ.setdefault("XLA_FLAGS", QUICK_COMPILATION)
 install_import_hook("alma", "helpers.shapes.check")
 
 from alma.runs import runtime  # noqa: E402

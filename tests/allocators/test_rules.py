@@ -12,8 +12,8 @@ from alma.play.situation import Situation
 from alma.tasks.save_the_city import SaveTheCity
 
 TASK = alma.make("save-the-city")
-STATE = TASK.reset(jax.random.key(3))
-VIEW = TASK.view(STATE)
+STATE = jax.jit(TASK.reset)(jax.random.key(3))
+VIEW = jax.jit(TASK.view)(STATE)
 BEFORE = jnp.full(5, NOBODY)
 SITUATION = Situation(STATE, VIEW, BEFORE, BEFORE)
 

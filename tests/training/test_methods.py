@@ -18,7 +18,7 @@ from alma.allocators.aql import allocator_batch, aql_loss
 from alma.allocators.learned import LearnedAllocator
 from alma.learning import replay
 from alma.play.episodes import begin, play_episodes, play_step
-from alma.training.methods import METHODS, find_method, make_team, params_like
+from alma.training.methods import find_method, make_team, params_like
 from alma.training.presets import with_actors
 from alma.training.trainer import Trainer, compile_chunk
 
@@ -72,10 +72,14 @@ def test_random_allocation_learns_as_far_as_it_can():
 
 @pytest.fixture(
     scope="module",
-    params=[*((method, "pooling") for method in METHODS), ("alma", "attention"), ("copa", "attention")],
+    params=[
+        *((method, "pooling") for method in ("alma", "alma-no-mask", "flat", "copa")),
+        *((method, "attention") for method in ("alma", "copa")),
+    ],
+    ids=" with ".join,
 )
 def learning(request):
-    """A trainer with something in its replay: every method with our networks, and two with the paper's."""
+    """A trainer with something in its replay: every kind of actors with our networks, and two with the paper's."""
     method, trunk = request.param
     networks = ActorNetworkOptions(trunk=trunk, width=8, heads=2, hidden=8, hyper_width=8, mixer="qmix")
     ours = trunk == "pooling"
@@ -122,8 +126,6 @@ def test_gradients_reach_all_of_an_allocator_and_no_target(learning):
     trainer, state = learning
     allocator, key = trainer.allocator, jax.random.key(1)
     if not allocator.learns:
-        assert state.decisions is None
-        assert not jax.tree.leaves(state.allocator.params)
         return
     decisions = replay.sample_decisions(key, state.decisions, 64, state.env_steps, 10_000)
 
@@ -143,6 +145,13 @@ def test_gradients_reach_all_of_an_allocator_and_no_target(learning):
 
     unused = SINGLE if allocator.options.networks.kind == "pointer" else ()
     assert_reached(*gradients_of(loss, state.allocator), unused)
+
+
+@pytest.mark.parametrize("method", ["heuristic", "random", "flat", "copa"])
+def test_nothing_is_kept_for_allocators_that_do_not_learn(method):
+    state = Trainer(Doors(), SMALL, method).state_like()
+    assert state.decisions is None
+    assert not jax.tree.leaves(state.allocator.params)
 
 
 def test_rewards_are_owed_to_who_was_there():

@@ -45,6 +45,22 @@ def averaging(trainer):
     return replace(trainer, options=replace(TINY, play="average"))
 
 
+@pytest.fixture(scope="module")
+def learned(averaging):
+    """A few updates, with an average of the parameters."""
+    return averaging.chunk(averaging.init(jax.random.key(0)), 8)[0]
+
+
+@pytest.fixture(scope="module")
+def update(trainer):
+    return jax.jit(trainer.update)
+
+
+@pytest.fixture(scope="module")
+def update_with_average(averaging):
+    return jax.jit(averaging.update)
+
+
 def copy(state):
     return jax.tree.map(jnp.copy, state)
 
@@ -237,9 +253,9 @@ def test_a_run_goes_on_bit_for_bit_after_saving(averaging, tmp_path):
     assert_equal(resumed, straight)
 
 
-def test_updates_move_parameters_and_targets_follow(trainer, begun):
-    before, _ = trainer.chunk(copy(begun), 8)
-    after, metrics = jax.jit(trainer.update)(before)
+def test_updates_move_parameters_and_targets_follow(learned, update):
+    before = replace(learned, average=None)
+    after, metrics = update(before)
     for level in ("actors", "allocator"):
         old, new = getattr(before, level), getattr(after, level)
         rate = getattr(TINY, level).target_rate
@@ -250,24 +266,23 @@ def test_updates_move_parameters_and_targets_follow(trainer, begun):
     assert all(np.isfinite(value) for value in metrics.values())
 
 
-def test_the_average_of_live_networks_is_kept_where_it_plays(averaging, begun):
+def test_the_average_of_live_networks_is_kept_where_it_plays(averaging, begun, learned, update_with_average):
     assert begun.average is None
     before = averaging.init(jax.random.key(0))
     assert_equal(
         averaging.play_params(before), {level: getattr(before, level).params for level in ("actors", "allocator")}
     )
-    before, _ = averaging.chunk(before, 8)
-    before = replace(before, updates=jnp.int32(39))
-    after, _ = jax.jit(averaging.update)(before)
+    before = replace(learned, updates=jnp.int32(39))
+    after, _ = update_with_average(before)
     for level, average in averaging.play_params(after).items():
         old, new = before.average[level], getattr(after, level).params
         for o, n, a in zip(*map(jax.tree.leaves, (old, new, average)), strict=True):
             np.testing.assert_allclose(a, 0.75 * o + 0.25 * n, atol=1e-6)
 
 
-def test_what_plays_makes_no_difference_to_learning(trainer, averaging, begun):
-    one, _ = trainer.chunk(copy(begun), 8)
-    other, _ = averaging.chunk(averaging.init(jax.random.key(0)), 8)
+def test_what_plays_makes_no_difference_to_learning(learned, update, update_with_average):
+    one, _ = update(replace(learned, average=None))
+    other, _ = update_with_average(learned)
     assert_equal(one, replace(other, average=None))
 
 
@@ -277,8 +292,8 @@ def test_a_team_may_allocate_more_often_than_in_training(trainer):
     assert often.team.play_period == 2
 
 
-def test_allocators_can_have_more_updates_than_actors(trainer, begun):
-    before, _ = trainer.chunk(copy(begun), 8)
+def test_allocators_can_have_more_updates_than_actors(trainer, learned):
+    before = replace(learned, average=None)
     eager = replace(trainer, options=replace(TINY, allocator=replace(TINY.allocator, updates=3, n_step=2)))
     after, metrics = jax.jit(eager.update)(before)
 
@@ -326,12 +341,11 @@ def test_episodes_earn_updates_after_warmup(played):
 
 def test_every_episode_earns_one_update_however_short():
     """As the paper has it. Four environments end their episodes at the same step; updates come in the steps after."""
-    task = alma.make("save-the-city", max_steps=5)
     collection = replace(TINY.collection, steps_per_update=4, episodes_per_update=1)
-    quick = Trainer(task, replace(TINY, collection=collection))
+    quick = Trainer(Clockwork(), replace(TINY, collection=collection), "flat")
     state, _ = quick.chunk(quick.init(jax.random.key(0)), 60)
     warm = 48 // 4  # steps of each environment
-    earned = 4 * (60 // 5 - warm // 5)
+    earned = 4 * (60 // 8 - warm // 8)
     assert int(state.updates) + int(state.credit) == earned
     assert int(state.credit) <= 4, "no more than the episodes of the last step"
 
