@@ -18,6 +18,7 @@ from alma.actors.networks import ActorNetworks, make_networks, make_trunk
 from alma.actors.qmix import ActorBatch
 from alma.actors.scope import Labelled, Sight
 from alma.learning.learner import Metrics
+from alma.nn.devices import divisor
 from alma.nn.params import Params
 from alma.task.view import NOBODY, View, select_features
 
@@ -110,4 +111,4 @@ def mean_entropy(advice: Gaussian, present: Bool[Array, "B A"]) -> Float[Array, 
 
 
 def _mean_over_agents(values: Float[Array, "B A"], present: Bool[Array, "B A"]) -> Float[Array, ""]:
-    return jnp.sum(jnp.where(present, values, 0)) / jnp.maximum(jnp.sum(present), 1)
+    return jnp.sum(jnp.where(present, values, 0)) / divisor(present)

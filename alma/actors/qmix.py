@@ -12,6 +12,7 @@ from alma.actors.networks import ActorNetworks, greedy, take
 from alma.actors.options import NextAllocation, ValueEnds
 from alma.actors.scope import Sight
 from alma.learning.replay import Step, Windows, pick
+from alma.nn.devices import divisor
 from alma.nn.params import Params
 from alma.play.trees import select
 from alma.task.view import View
@@ -197,7 +198,7 @@ def actor_batch(
 def td_loss(params: Params, networks: ActorNetworks, batch: ActorBatch, mixed: Float[Array, "B V"]) -> Float[Array, ""]:
     """Mean squared TD error, weighted by `batch.weights`."""
     error = networks.head.error(params["head"], mixed, batch.target)
-    return jnp.sum(batch.weights * error**2) / jnp.maximum(jnp.sum(batch.weights), 1)
+    return jnp.sum(batch.weights * error**2) / divisor(batch.weights)
 
 
 def qmix_loss(
@@ -207,5 +208,5 @@ def qmix_loss(
     mixed = networks.mix(params, chosen, sight, batch.last_action)
     loss = td_loss(params, networks, batch, mixed)
     value = networks.head.value(params["head"], mixed)
-    mean_value = jnp.sum(batch.weights * value) / jnp.maximum(jnp.sum(batch.weights), 1)
+    mean_value = jnp.sum(batch.weights * value) / divisor(batch.weights)
     return loss, {"actor_loss": loss, "actor_value": mean_value}

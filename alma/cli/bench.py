@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.table import Table
 
 from alma.cli.arguments import TaskChoice
-from alma.cli.parsing import FLAT
+from alma.cli.mirrors import FLAT
+from alma.cli.parsing import HELP, read
 from alma.cli.showing import console, messages
 from alma.runs import runtime
 from alma.runs.benchmark import benchmark_environment, benchmark_training
@@ -85,3 +86,16 @@ class Bench:
 
     def run(self) -> None:
         self.what.run()
+
+
+BENCHMARKS: dict[str, type] = {"env": BenchEnv, "train": BenchTrain}
+
+
+def read_bench(arguments: list[str]) -> Any:
+    """The benchmark that the arguments of `alma bench` ask for."""
+    for at, argument in enumerate(arguments):
+        if argument in BENCHMARKS:
+            return read(BENCHMARKS[argument], arguments[:at] + arguments[at + 1 :], f"alma bench {argument}")
+    if set(HELP) & set(arguments):
+        return read(Bench, arguments, "alma bench")
+    raise ValueError("say what to measure: alma bench env TASK, or alma bench train TASK (see alma bench --help)")

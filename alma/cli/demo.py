@@ -7,7 +7,8 @@ from typing import Literal
 import jax
 
 from alma.cli.showing import console, draw_episode, messages, summary_table
-from alma.play.episodes import play_episodes
+from alma.learning.options import require_at_least
+from alma.play.episodes import check_episodes, play_episodes
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run
@@ -28,6 +29,10 @@ class Demo:
     """Episodes of each evaluation, before and after training."""
     preset: Literal["fast", "tiny"] = "fast"
     """Preset of training options; `tiny` only shows that everything works."""
+
+    def __post_init__(self) -> None:
+        check_episodes(self.episodes)
+        require_at_least(1, self, "steps")
 
     def run(self) -> None:
         messages.print("Firefighters, builders and generalists learn to save a city, and who is sent where.")

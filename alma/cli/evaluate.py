@@ -7,6 +7,7 @@ from pathlib import Path
 
 from alma.cli.arguments import LearnedChoice
 from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
+from alma.play.episodes import check_episodes
 from alma.play.summary import summarise
 from alma.runs.policy import load
 from alma.viewer.animation import check_out
@@ -22,6 +23,10 @@ class Evaluate(LearnedChoice):
     """Draw the first episode into this file: .gif, .mp4, or .png for numbered frames."""
     json: bool = False
     """Print one JSON object instead of a table."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_episodes(self.episodes)
 
     def run(self) -> None:
         policy = load(self.policy)

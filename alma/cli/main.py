@@ -7,12 +7,13 @@ from typing import Annotated, Any, Union
 
 import tyro
 
-from alma.cli.bench import Bench
+from alma.cli.bench import Bench, read_bench
 from alma.cli.compare import Compare
 from alma.cli.demo import Demo
 from alma.cli.evaluate import Evaluate
 from alma.cli.methods import Methods
-from alma.cli.parsing import mirror, read
+from alma.cli.mirrors import mirror_type
+from alma.cli.parsing import HELP, read
 from alma.cli.play import Play
 from alma.cli.reproduce import Reproduce
 from alma.cli.resume import Resume, as_resume
@@ -75,13 +76,15 @@ def read_command(arguments: list[str]) -> Any:
         )
     if name == "train":
         return read_train(rest)
+    if name == "bench":
+        return read_bench(rest)
     if name in COMMANDS:
         return read(COMMANDS[name], rest, f"alma {name}")
     if name == "--print-completion":
         if rest not in (["bash"], ["zsh"]):
             raise ValueError("completion is for two shells: alma --print-completion bash, or zsh")
         tyro.cli(overview(), prog="alma", args=["--tyro-print-completion", *rest])
-    if name not in ("-h", "--help"):
+    if name not in HELP:
         raise ValueError(f"there is no command {name!r}: choose from {', '.join(COMMANDS)} (see alma --help)")
     tyro.cli(overview(), prog="alma", description=DESCRIPTION, args=["--help"])
 
@@ -90,7 +93,7 @@ def overview() -> Any:
     """All commands as one type, for the help that lists them and for completion."""
     return Union[  # noqa: UP007
         tuple(
-            Annotated[mirror(kind), tyro.conf.subcommand(name, description=str(kind.__doc__).partition("\n")[0])]
+            Annotated[mirror_type(kind), tyro.conf.subcommand(name, description=str(kind.__doc__).partition("\n")[0])]
             for name, kind in COMMANDS.items()
         )
     ]

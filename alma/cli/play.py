@@ -11,6 +11,8 @@ import tyro
 from alma.allocators.rules import allocator_by_name
 from alma.cli.arguments import TaskChoice
 from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
+from alma.learning.options import require_at_least
+from alma.play.episodes import check_episodes
 from alma.play.scripts import scripted_actors
 from alma.play.summary import summarise
 from alma.play.team import NOTHING_LEARNED, Team
@@ -41,6 +43,8 @@ class Play(TaskChoice):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_seed(self.seed)
+        check_episodes(self.episodes)
+        require_at_least(1, self, "period")
 
     def run(self) -> None:
         task = self.make()

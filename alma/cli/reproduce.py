@@ -50,8 +50,10 @@ class Reproduce:
     no_plots: Switch = False
     """Write tables and data, but no pictures."""
 
-    def run(self) -> None:
+    def __post_init__(self) -> None:
         check_jobs(self.jobs)
+
+    def run(self) -> None:
         if self.out.exists() and not self.out.is_dir():
             raise ValueError(f"{self.out} is a file: choose a folder with --out")
         figures = self._figures()

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 import tyro
 
 from alma.cli.arguments import Switch, parse_seeds, parse_setting
-from alma.cli.parsing import FLAT, Hidden, parse, read
+from alma.cli.mirrors import FLAT, Hidden
+from alma.cli.parsing import HELP, errors_name_help, parse, read
 from alma.cli.showing import console, messages, summary_table
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
@@ -114,8 +115,6 @@ def whole_chunks(options: TrainingOptions) -> str:
     return f"trains {steps:,} steps: whole chunks of {chunk:,}" if steps != options.steps else ""
 
 
-HELP = ("-h", "--help")
-
 HIDDEN: Hidden = frozenset(f"options.{name}" for name in ADVANCED)
 
 
@@ -127,7 +126,8 @@ def read_train(arguments: list[str]) -> Train:
     """
     without_help = [argument for argument in arguments if argument not in HELP]
     asks_for_help = without_help != arguments
-    asked, unknown = parse(Train, without_help, "alma train")
+    with errors_name_help("alma train"):
+        asked, unknown = parse(Train, without_help, "alma train")
     if asked.task is None and not (unknown or asks_for_help or asked.help_all):
         raise ValueError("name a task, for example: alma train save-the-city (see alma train --help)")
     defaults = {"options": preset(asked.preset, asked.task or "")}

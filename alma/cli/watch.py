@@ -32,8 +32,11 @@ class Watch(LearnedChoice):
     open: bool = True
     """Open the page in the browser."""
 
-    def run(self) -> None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         check_episodes(self.episodes)
+
+    def run(self) -> None:
         check_out(self.out, (PAGE, *ENDINGS))
         policy = load(self.policy)
         task = self.make_task(policy)

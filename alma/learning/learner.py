@@ -10,6 +10,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from alma.learning.options import LearningOptions
+from alma.nn.devices import mean_over_devices
 from alma.nn.params import Params
 
 AVERAGED = 0.1
@@ -75,6 +76,7 @@ def gradient_step(
 ) -> tuple[LearnerState, Metrics]:
     """Take one gradient step, then move the target network: softly after each step, or every so many episodes."""
     gradients, metrics = jax.grad(loss, has_aux=True)(learner.params)
+    gradients = mean_over_devices(gradients)
     updates, optimiser = make_optimiser(options, learner.params).update(gradients, learner.optimiser, learner.params)
     decay = 1 - (1 - options.final_rate) * clock.progress
     params = optax.apply_updates(learner.params, jax.tree.map(lambda update: decay * update, updates))

@@ -54,8 +54,8 @@ class Steps:
     """Time steps written so far, each a row of N."""
     ends: Any
     """Final states of the latest episodes, which are not the `state` of any step: a ring of K rows."""
-    ended: Int[Array, ""]
-    """Episodes ended so far."""
+    ended: Int[Array, "*devices"]
+    """Episodes ended so far. In the state of a run over several devices, those of each device's environments."""
 
     @property
     def length(self) -> int:
@@ -68,10 +68,14 @@ class Steps:
         return jax.tree.leaves(self.ends)[0].shape[0]
 
 
+def final_states_for(length: int, environments: int) -> int:
+    """K: the number of final states kept for `length` time steps of so many environments."""
+    return max(environments, length * environments // STEPS_PER_FINAL_STATE)
+
+
 def empty_steps(example: Step, length: int) -> Steps:
     """An empty buffer of `length` time steps, with shapes and dtypes from an example row of N steps."""
-    environments = example.terminated.shape[0]
-    kept = max(environments, length * environments // STEPS_PER_FINAL_STATE)
+    kept = final_states_for(length, example.terminated.shape[0])
     return Steps(
         rows=jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), example),
         count=jnp.int32(0),

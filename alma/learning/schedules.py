@@ -19,7 +19,7 @@ class Linear:
 
     def __post_init__(self) -> None:
         if self.over < 1:
-            raise ValueError(f"a schedule must last at least 1 step, not {self.over}")
+            raise ValueError(f"over must be at least 1 step, not {self.over}")
 
     def __call__(self, steps: Int[Array, ""] | int) -> Float[Array, ""]:
         done = jnp.clip(steps / self.over, 0, 1)

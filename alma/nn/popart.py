@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from alma.nn.devices import sum_over_devices
 from alma.nn.params import Params
 
 
@@ -70,12 +71,12 @@ class PopArt:
         return _normalised(params, raw) - (target - mean) / deviation
 
     def adapt(self, params: Params, targets: Float[Array, "*n"], weight: Float[Array, "*n"]) -> Params:
-        total = jnp.sum(weight)
+        total = sum_over_devices(jnp.sum(weight))
         begun = params["begun"] > 0
         rate = jnp.where(total > 0, jnp.where(begun, self.rate, 1), 0)
 
         def towards(old: Array, new: Array) -> Array:
-            return old + rate * (jnp.sum(weight * new) / jnp.maximum(total, 1e-6) - old)
+            return old + rate * (sum_over_devices(jnp.sum(weight * new)) / jnp.maximum(total, 1e-6) - old)
 
         moved = {
             **params,

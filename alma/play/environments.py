@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
+from alma.play.cond import cond
 from alma.play.trees import select
 from alma.task.outcome import Outcome
 from alma.task.task import Task
@@ -59,10 +60,12 @@ def _restart(
     redrawn together, only when one is needed a second time, and none is used twice.
     """
     exhausted = jnp.any(done & environments.spare_used)
-    spare = jax.lax.cond(
+    spare = cond(
         exhausted,
-        lambda: jax.vmap(task.reset)(jax.random.split(key, done.shape[0])),
-        lambda: environments.spare,
+        lambda key, spare: jax.vmap(task.reset)(jax.random.split(key, done.shape[0])),
+        lambda key, spare: spare,
+        key,
+        environments.spare,
     )
     return Environments(
         state=select(done, spare, reached),

@@ -23,7 +23,7 @@ from alma.training.trainer import Trainer
 def check_seed(seed: int) -> None:
     """Raise a ValueError unless JAX accepts the seed."""
     if not 0 <= seed < 2**31:
-        raise ValueError(f"a seed must lie between 0 and {2**31 - 1}, not {seed}")
+        raise ValueError(f"seed must lie between 0 and {2**31 - 1}, not {seed}")
 
 
 @dataclass(frozen=True)

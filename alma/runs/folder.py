@@ -154,13 +154,22 @@ class RunFolder:
             old.unlink()
         return path
 
-    def load(self, like: Any, warn: Callable[[str], None]) -> tuple[TrainState, dict[str, Any]] | None:
-        """Load the newest intact checkpoint: the train state and its notes; None if there are no checkpoints yet.
+    def saved_steps(self) -> set[int]:
+        """The steps that there are checkpoints of."""
+        return {int(path.stem) for path in self.saved()}
+
+    def load(
+        self, like: Any, warn: Callable[[str], None], step: int | None = None
+    ) -> tuple[TrainState, dict[str, Any]] | None:
+        """Load the newest intact checkpoint, or the one of a step: the train state and its notes. None if there are no
+        checkpoints yet.
 
         Damaged ones are reported and, if an intact one is found, renamed, so that they are not among the two kept.
         """
         damaged: list[Path] = []
         for path in self.saved():
+            if step is not None and int(path.stem) != step:
+                continue
             try:
                 loaded = load_tree(path, like), load_notes(path)
             except MisfitError:

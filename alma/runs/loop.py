@@ -1,8 +1,10 @@
 """The loop of a run: train, evaluate, log and save checkpoints until done or stopped."""
 
 import math
+import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -11,21 +13,19 @@ import jax
 import numpy as np
 
 from alma.files import write_json
-from alma.learning.learner import Metrics
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
-from alma.runs import runtime
+from alma.play.team import TeamParams
+from alma.runs import distributed, runtime
 from alma.runs.config import RunConfig, check_unedited, learning_config, to_json
 from alma.runs.folder import RunFolder
 from alma.runs.metrics import MetricAccumulator
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
-from alma.runs.progress import Display, Progress
+from alma.runs.progress import Display, Progress, mean_progress
 from alma.runs.signals import Interrupted, stop_on_signal
 from alma.runs.sinks import JsonLines, Sink, TensorBoard, Wandb
-from alma.training.trainer import Trainer, TrainState, compile_chunk
-
-Compiled = Callable[[TrainState], tuple[TrainState, Metrics]]
-"""`Trainer.chunk`, compiled."""
+from alma.training.program import Chunk, OneDevice, Program
+from alma.training.trainer import Trainer, TrainState
 
 
 class TrainingFailed(ValueError):  # noqa: N818
@@ -34,7 +34,7 @@ class TrainingFailed(ValueError):  # noqa: N818
 
 @dataclass
 class Run:
-    """A run that is being trained, in its folder."""
+    """A run that is being trained, in its folder: what it has measured, and what it writes."""
 
     folder: RunFolder
     config: RunConfig
@@ -50,105 +50,85 @@ class Run:
         self.metrics = MetricAccumulator()
 
     def train(self) -> dict[str, Any]:
-        """Train to the end, or from the last checkpoint on; returns the contents of `result.json`.
+        """Train on one device to the end, or from the last checkpoint on; returns the contents of `result.json`.
 
         Raises `Interrupted` if a signal asked the run to stop; everything is saved then.
         """
-        options = self.config.options
+        return train([self], OneDevice(self.trainer), self.display)[0]
+
+    def check_unfinished(self) -> None:
         if self.folder.result.exists():
             raise ValueError(f"{self.folder.path} is finished: {self.folder.how_to_continue}, or see its result.json")
-        with self.folder.locked(), stop_on_signal() as asked_to_stop:
-            state, compiled = self._prepare()
-            self._open_sinks(int(state.env_steps))
-            try:
-                state = self._loop(state, compiled, asked_to_stop)
-            finally:
-                for sink in self.sinks:
-                    sink.close()
-            result = {
-                "step": int(state.env_steps),
-                "updates": int(state.updates),
-                "training_minutes": self.seconds / 60,
-                "cores": runtime.cores(),
-                "seed": self.config.seed,
-                "method": self.config.method,
-                "task": self.config.task,
-                "preset": self.config.preset,
-                "evaluation": self.evaluations[-1],
-                "last_3_success_rate": fmean(entry["success_rate"] for entry in self.evaluations[-3:]),
-                "target_steps": options.steps,
-                "weights": fingerprint(self.folder.path / WEIGHTS),
-            }
-            write_json(self.folder.result, result)
-            return result
 
-    def _prepare(self) -> tuple[TrainState, Compiled]:
-        """The initial or loaded train state, and the compiled loop. Not counted as training time."""
-        began = time.monotonic()
-        state = self._begin()
-        compiled = compile_chunk(self.trainer, self.config.options.updates_per_chunk)
-        self.display.say(f"compiled in {time.monotonic() - began:.1f} s")
-        return state, compiled
-
-    def _begin(self) -> TrainState:
+    def prepare(self) -> None:
+        """Make sure that the folder is in order, and that nothing is left of a process that was killed."""
         self.folder.check_resumable()
         self.folder.checkpoints.mkdir(exist_ok=True)
         self.folder.delete_unfinished()
-        loaded = self.folder.load(self.trainer.state_like(), self.display.say)
+
+    def load(self, step: int | None = None) -> TrainState | None:
+        """The state in the newest checkpoint, or in the one of that step; None if there are no checkpoints yet."""
+        loaded = self.folder.load(self.trainer.state_like(), self.display.say, step)
         if loaded is None:
-            return self.trainer.init(jax.random.key(self.config.seed))
+            return None
         state, notes = loaded
         check_unedited(self.config, notes["config"], self.folder.config)
         self.seconds, self.evaluations = notes["seconds"], notes["evaluations"]
         self.metrics = MetricAccumulator(**notes["metrics"])
-        self.display.say(f"going on at step {int(state.env_steps):,}")
         return self.trainer.plan(state)
 
-    def _open_sinks(self, step: int) -> None:
+    def open_sinks(self, step: int) -> None:
         self.sinks = [JsonLines(self.folder.metrics, step), TensorBoard(self.folder.path / "tensorboard", step)]
         if self.wandb:
             self.sinks.append(Wandb(self.folder.path, to_json(self.config)))
 
-    def _loop(self, state: TrainState, compiled: Compiled, asked_to_stop: Callable[[], bool]) -> TrainState:
-        options, report = self.config.options, self.config.options.report
-        saved_at = time.monotonic()
-        step = int(state.env_steps)
-        while step < options.steps:
-            began = time.monotonic()
-            state, metrics = jax.block_until_ready(compiled(state))
-            took = time.monotonic() - began
-            before, step = step, int(state.env_steps)
-            self.seconds += took
-            self.rate = (step - before) / took
-            numbers = {name: float(value) for name, value in metrics.items()}
-            # Losses were computed before the last update; only the parameters show whether it went wrong.
-            self._check_finite({**numbers, **_parameters(state)}, step)
-            self.metrics.add(numbers, step - before)
-            shown = self._shown(step)
-            self.display.show(Progress(step, options.steps, self.seconds, self.rate, shown, self.evaluations))
-            if _crosses(before, step, report.log_every):
-                self._write(step, {**shown, "steps_per_second": self.rate})
-                self.metrics = MetricAccumulator()
-            last = step >= options.steps
-            if last or _crosses(before, step, report.evaluate_every):
-                self._evaluate(state, step, report.final_episodes if last else report.episodes)
-            stop = asked_to_stop()
-            if last or stop or time.monotonic() - saved_at > 60 * report.checkpoint_minutes:
-                self._save(state)
-                saved_at = time.monotonic()
-            if stop and not last:
-                raise Interrupted(f"stopped at step {step:,}; go on with: alma resume {self.folder.path}")
-        return state
+    def close_sinks(self) -> None:
+        for sink in self.sinks:
+            sink.close()
 
-    def _save(self, state: TrainState) -> None:
-        policy = Policy(self.config, self.trainer.play_params(state))
+    def record(self, numbers: dict[str, float], params: TeamParams, before: int, step: int, seconds: float) -> Progress:
+        """Take note of what a chunk of steps has brought. Raises `TrainingFailed` if it cannot be gone on from."""
+        self.seconds += seconds
+        self.rate = (step - before) / seconds
+        # Losses were computed before the last update; only the parameters show whether it went wrong.
+        self._check_finite({**numbers, **_largest(params)}, step)
+        self.metrics.add(numbers, step - before)
+        shown = self._shown(step)
+        progress = Progress(step, self.config.options.steps, self.seconds, self.rate, shown, self.evaluations)
+        if _crosses(before, step, self.config.options.report.log_every):
+            self._write(step, {**shown, "steps_per_second": self.rate})
+            self.metrics = MetricAccumulator()
+        return progress
+
+    def save(self, state: TrainState, params: TeamParams) -> None:
         notes = {
             "config": learning_config(self.config),
             "seconds": self.seconds,
             "evaluations": self.evaluations,
             "metrics": vars(self.metrics),
         }
-        self.folder.save(state, policy, notes)
+        self.folder.save(state, Policy(self.config, params), notes)
+
+    def finish(self, step: int, updates: int, devices: int) -> dict[str, Any]:
+        """The contents of `result.json`, which is written."""
+        result = {
+            "step": step,
+            "updates": updates,
+            "training_minutes": self.seconds / 60,
+            "cores": runtime.cores(),
+            "devices": devices,
+            "seed": self.config.seed,
+            "method": self.config.method,
+            "task": self.config.task,
+            "preset": self.config.preset,
+            "evaluation": self.evaluations[-1],
+            "last_3_success_rate": fmean(entry["success_rate"] for entry in self.evaluations[-3:]),
+            "target_steps": self.config.options.steps,
+            "weights": fingerprint(self.folder.path / WEIGHTS),
+        }
+        if distributed.is_writer():
+            write_json(self.folder.result, result)
+        return result
 
     def _shown(self, step: int) -> dict[str, float]:
         explore = self.config.options.exploration
@@ -167,11 +147,10 @@ class Run:
         where = f"the last good state is {saved[0]}" if saved else "there was no checkpoint yet"
         raise TrainingFailed(f"{', '.join(bad)} is not finite any more at step {step:,}; {where}")
 
-    def _evaluate(self, state: TrainState, step: int, episodes: int) -> None:
+    def evaluate(self, params: TeamParams, step: int, episodes: int) -> None:
         """Evaluate without exploration. Episodes depend only on seed and step, so that resuming changes nothing."""
         seed = (self.config.seed * 1_000_003 + step) % 2**31
-        trainer = self.trainer
-        results = play_episodes(trainer.task, trainer.team, trainer.play_params(state), episodes, seed)
+        results = play_episodes(self.trainer.task, self.trainer.team, params, episodes, seed)
         summary = {"step": step, "minutes": self.seconds / 60, **summarise(results)}
         self.evaluations = [*self.evaluations, summary]
         flat = {f"evaluation/{name}": value for name, value in summary.items() if name not in ("step", "minutes")}
@@ -182,15 +161,134 @@ class Run:
             sink.write(step, {"minutes": round(self.seconds / 60, 4), **metrics})
 
 
-def _parameters(state: TrainState) -> dict[str, float]:
+def _largest(params: TeamParams) -> dict[str, float]:
     """The largest absolute parameter of each level, which is not finite if any parameter is not."""
-    levels = {"actors": state.actors, "allocator": state.allocator}
     return {
         f"a parameter of the {name}": float(
-            np.max([np.max(np.abs(leaf)) for leaf in jax.tree.leaves(level.params)], initial=0)
+            np.max([np.max(np.abs(leaf)) for leaf in jax.tree.leaves(level)], initial=0)
         )
-        for name, level in levels.items()
+        for name, level in params.items()
     }
+
+
+def train(runs: Sequence[Run], program: Program, display: Display) -> list[dict[str, Any]]:
+    """Train the runs of a program to their end, or from their last checkpoints on; returns the contents of their
+    `result.json`.
+
+    Runs of one program differ in their seeds alone. Raises `Interrupted` if a signal asked to stop; everything is saved
+    then.
+    """
+    with ExitStack() as opened:
+        opened.enter_context(distributed.partners_watched())
+        asked_to_stop = opened.enter_context(stop_on_signal())
+        distributed.writer_first(lambda: _open_folders(runs, opened))
+        state, chunk = _prepare(runs, program, display)
+        if distributed.is_writer():
+            for run in runs:
+                opened.callback(run.close_sinks)
+                run.open_sinks(_step(state))
+        return _loop(runs, program, display, state, chunk, asked_to_stop)
+
+
+def _open_folders(runs: Sequence[Run], opened: ExitStack) -> None:
+    """Lock the folders and put them in order."""
+    for run in runs:
+        run.check_unfinished()
+    for run in runs:
+        opened.enter_context(run.folder.locked())
+        run.prepare()
+
+
+def _prepare(runs: Sequence[Run], program: Program, display: Display) -> tuple[TrainState, Chunk]:
+    """The initial or loaded train state, and the compiled loop. Not counted as training time."""
+    began = time.monotonic()
+    states = _load(runs)
+    if states:
+        state = program.place(states)
+        display.say(f"going on at step {_step(state):,}")
+    else:
+        state = program.begin([run.config.seed for run in runs])
+    chunk = program.compile(runs[0].config.options.updates_per_chunk)
+    display.say(f"compiled in {time.monotonic() - began:.1f} s")
+    return state, chunk
+
+
+def _load(runs: Sequence[Run]) -> list[TrainState]:
+    """The states of the newest checkpoints; with several runs, of the newest step that all have one of."""
+    newest = None
+    if len(runs) > 1:
+        steps = [run.folder.saved_steps() for run in runs]
+        newest = max(set.intersection(*steps), default=None)
+        if newest is None and any(steps):
+            raise ValueError("these runs have no checkpoint of the same step: resume each of them by itself")
+    states = [run.load(newest) for run in runs]
+    return [state for state in states if state is not None]
+
+
+def _loop(
+    runs: Sequence[Run],
+    program: Program,
+    display: Display,
+    state: TrainState,
+    chunk: Chunk,
+    asked_to_stop: Callable[[], bool],
+) -> list[dict[str, Any]]:
+    options, report = runs[0].config.options, runs[0].config.options.report
+    going, failures = dict(enumerate(runs)), []
+    saved_at, step = time.monotonic(), _step(state)
+    while step < options.steps:
+        began = time.monotonic()
+        state, metrics = jax.block_until_ready(chunk(state))
+        seconds = time.monotonic() - began
+        before, step = step, _step(state)
+        progress = []
+        for number, run in list(going.items()):
+            try:
+                numbers, params = program.metrics(metrics, number), program.live_params(state, number)
+                progress.append(run.record(numbers, params, before, step, seconds))
+            except TrainingFailed as error:
+                failures.append(str(error))
+                display.say(str(error))
+                del going[number]
+        if not going:
+            break
+        display.show(mean_progress(progress))
+        last = step >= options.steps
+        if last or _crosses(before, step, report.evaluate_every):
+            episodes = report.final_episodes if last else report.episodes
+            for number, run in going.items():
+                run.evaluate(program.play_params(state, number), step, episodes)
+        stop = distributed.in_any_process(asked_to_stop())
+        is_due = time.monotonic() - saved_at > 60 * report.checkpoint_minutes
+        if last or stop or distributed.in_any_process(is_due):
+            _save(going, program, state)
+            saved_at = time.monotonic()
+        if stop and not last:
+            raise Interrupted(f"stopped at step {step:,}; go on with: {resume_command(runs)}")
+    updates = np.broadcast_to(np.asarray(state.updates), len(runs))
+    results = [run.finish(step, int(updates[number]), program.device_count) for number, run in going.items()]
+    if failures:
+        raise TrainingFailed("; ".join(failures))
+    return results
+
+
+def _save(runs: Mapping[int, Run], program: Program, state: TrainState) -> None:
+    """Write checkpoints and weights. In every process of a run, since all of them have a part of the state."""
+    for number, run in runs.items():
+        checkpoint = program.checkpoint(state, number)
+        if distributed.is_writer():
+            run.save(checkpoint, program.play_params(state, number))
+
+
+def _step(state: TrainState) -> int:
+    """Environment steps so far, of each run."""
+    return int(np.max(np.asarray(state.env_steps)))
+
+
+def resume_command(runs: Sequence[Run]) -> str:
+    """The command that goes on with runs."""
+    folders = [str(run.folder.path) for run in runs]
+    return shlex.join(["alma", "resume", *folders, *(["--together"] if len(folders) > 1 else [])])
 
 
 def _crosses(before: int, after: int, every: int) -> bool:

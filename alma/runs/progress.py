@@ -1,7 +1,8 @@
 """Displays of a run's progress: live on a terminal, line by line elsewhere."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
 
@@ -27,6 +28,18 @@ class Progress:
     metrics: dict[str, float]
     evaluations: list[dict[str, Any]]
     """Summaries of all evaluations so far."""
+
+
+def mean_progress(runs: list[Progress]) -> Progress:
+    """The progress of runs that are trained together: their mean metrics and success rates."""
+    if len(runs) == 1:
+        return runs[0]
+    metrics = {name: fmean(run.metrics[name] for run in runs if name in run.metrics) for name in runs[0].metrics}
+    rates = [
+        {"success_rate": fmean(entry["success_rate"] for entry in entries)}
+        for entries in zip(*(run.evaluations for run in runs), strict=True)
+    ]
+    return replace(runs[0], metrics=metrics, evaluations=rates)
 
 
 @runtime_checkable

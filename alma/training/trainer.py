@@ -17,6 +17,8 @@ from alma.actors.actors import ActionExploration, Actors
 from alma.allocators.allocator import AllocationExploration, TrainingAllocator
 from alma.learning import replay
 from alma.learning.learner import Clock, LearnerState, Metrics, update_average
+from alma.nn.devices import device_count, mean_over_devices, own_key, sum_over_devices
+from alma.play.cond import cond
 from alma.play.decisions import InForce, decisions_due, nothing_in_force, record_actions, renew, reset_where_done
 from alma.play.environments import Environments, advance, start
 from alma.play.situation import situations_of
@@ -124,7 +126,7 @@ class Trainer:
     def _init(self, key: PRNGKeyArray) -> TrainState:
         play_key, actor_key, allocator_key, key = jax.random.split(key, 4)
         count, collection = self.options.collection.environments, self.options.collection
-        environments = start(self.task, play_key, count)
+        environments = start(self.task, own_key(play_key), count)
         view, spec = self.views(environments.state), self.task.spec
         nobody = jnp.full((count, spec.agents), NOBODY, jnp.int32)
         actors = self.actors.init(actor_key, view, nobody)
@@ -144,7 +146,7 @@ class Trainer:
             decisions=None if decision is None else replay.empty_decisions(decision, collection.decisions // count),
             actors=actors,
             allocator=allocator,
-            average=jax.tree.map(jnp.copy, _live_params(actors, allocator)) if self.options.play == "average" else None,
+            average=jax.tree.map(jnp.copy, live_params(actors, allocator)) if self.options.play == "average" else None,
             env_steps=jnp.int32(0),
             episodes=jnp.int32(0),
             updates=jnp.int32(0),
@@ -187,7 +189,8 @@ class Trainer:
 
     def step(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """Step every environment once, with exploration, and store the step in replay."""
-        key, allocation_key, coach_key, action_key, step_key = jax.random.split(state.key, 5)
+        key, *keys = jax.random.split(state.key, 5)
+        allocation_key, coach_key, action_key, step_key = map(own_key, keys)
         before = state.rollout
         view = self.views(before.environments.state)
         due = decisions_due(before.in_force, view, self.training_period)
@@ -211,7 +214,7 @@ class Trainer:
             rollout=rollout,
             steps=replay.add_step(state.steps, row, reached),
             decisions=decisions,
-            env_steps=state.env_steps + self.options.collection.environments,
+            env_steps=state.env_steps + self.options.collection.environments * device_count(),
             episodes=state.episodes + jnp.sum(done),
             credit=jnp.where(self._is_warm(state), state.credit + jnp.sum(done), 0),
         ), _step_metrics(outcome)
@@ -298,13 +301,14 @@ class Trainer:
     @partial(jax.jit, static_argnums=0)
     def update(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """One gradient step of the actors, and `AllocatorOptions.updates` of the allocator."""
-        key, actor_key, allocator_key = jax.random.split(state.key, 3)
+        key, *keys = jax.random.split(state.key, 3)
+        actor_key, allocator_key = map(own_key, keys)
         clock = self.clock(state)
         actors, actor_metrics = self.actors.update(state.actors, actor_key, state.steps, self.views, clock)
         allocator, allocator_metrics = self.allocator.update(
             state.allocator, allocator_key, state.decisions, self.views, clock
         )
-        live, updates = _live_params(actors, allocator), state.updates + 1
+        live, updates = live_params(actors, allocator), state.updates + 1
         after = replace(
             state,
             key=key,
@@ -330,17 +334,16 @@ class Trainer:
     def _update_if_ready(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """Update if the run is ready for that; the metrics are zeros if not."""
         metrics = jax.eval_shape(self.update, state)[1]
-        no_metrics = {name: jnp.zeros(value.shape, value.dtype) for name, value in metrics.items()}
 
         def update(state: TrainState) -> Any:
             after, metrics = self.update(state)
             return _changed_by_update(after), metrics
 
         def wait(state: TrainState) -> Any:
-            return _changed_by_update(state), no_metrics
+            return _changed_by_update(state), zeros_like(metrics)
 
         # Only what an update changes goes through the conditional, or the replay buffers would be copied.
-        changed, metrics = jax.lax.cond(self.is_ready_to_update(state), update, wait, state)
+        changed, metrics = cond(self.is_ready_to_update(state), update, wait, state)
         return replace(state, **changed), metrics
 
     # ---- both
@@ -353,15 +356,15 @@ class Trainer:
         updates_before = state.updates
 
         def iteration(state: TrainState, _: None) -> tuple[TrainState, Any]:
-            state, of_steps = jax.lax.scan(lambda s, _: self.step(s), state, length=steps)
-            state, of_update = self._update_if_ready(state)
+            after, of_steps = jax.lax.scan(lambda s, _: self.step(s), state, length=steps)
+            state, of_update = self._update_if_ready(_add_up_episodes(state, after))
             return state, (of_steps, of_update)
 
         state, (of_steps, of_updates) = jax.lax.scan(iteration, state, length=iterations)
         updates = state.updates - updates_before
         return state, {
-            **{name: jnp.sum(value) for name, value in of_steps.items()},
-            **{name: jnp.sum(value) / jnp.maximum(updates, 1) for name, value in of_updates.items()},
+            **sum_over_devices({name: jnp.sum(value) for name, value in of_steps.items()}),
+            **mean_over_devices({name: jnp.sum(value) / jnp.maximum(updates, 1) for name, value in of_updates.items()}),
             "updates": updates.astype(jnp.float32),
         }
 
@@ -373,14 +376,14 @@ class Trainer:
             return state.average
         if self.options.play == "target":
             return {"actors": state.actors.target, "allocator": state.allocator.target}
-        return _live_params(state.actors, state.allocator)
+        return live_params(state.actors, state.allocator)
 
     def state_like(self) -> TrainState:
         """Shapes and dtypes of the train state."""
         return jax.eval_shape(self.init, jax.random.key(0))
 
 
-def _live_params(actors: LearnerState, allocator: LearnerState) -> TeamParams:
+def live_params(actors: LearnerState, allocator: LearnerState) -> TeamParams:
     return {"actors": actors.params, "allocator": allocator.params}
 
 
@@ -396,6 +399,13 @@ def _step_metrics(outcome: Outcome) -> Metrics:
         "solved": jnp.sum(outcome.success, dtype=jnp.float32),
         "reward": jnp.sum(outcome.reward),
     }
+
+
+def _add_up_episodes(before: TrainState, after: TrainState) -> TrainState:
+    """The state after some steps, with the episodes of all devices: in `step`, each device counts its own."""
+    own = after.episodes - before.episodes, after.credit - before.credit
+    episodes, credit = sum_over_devices(own)
+    return replace(after, episodes=before.episodes + episodes, credit=before.credit + credit)
 
 
 def _changed_by_update(state: TrainState) -> dict[str, Any]:

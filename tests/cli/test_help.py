@@ -77,9 +77,11 @@ def test_every_training_option_is_explained(kind):
             "there is no option --actrs: did you mean --actors? (see alma play",
         ),
         (["resume"], "name a folder (see alma resume --help)"),
-        (["evaluate", "--seed", "-1"], "a seed must lie between 0 and 2147483647, not -1 (see alma evaluate --help)"),
+        (["evaluate", "--seed", "-1"], "--seed must lie between 0 and 2147483647, not -1 (see alma evaluate --help)"),
         (["reproduce"], "name a figure (see alma reproduce --help)"),
         (["reproduce", "spread", "--no-no-train"], "there is no option --no-no-train: did you mean --no-train?"),
+        (["bench"], "say what to measure: alma bench env TASK, or alma bench train TASK (see alma bench --help)"),
+        (["bench", "env", "--json=2"], "--json takes no value: write --json alone (see alma bench env --help)"),
         (["methods", "alma"], "'alma' is one argument too many (see alma methods --help)"),
     ],
 )

@@ -8,7 +8,8 @@ import pytest
 import tyro
 
 from alma.cli.docstrings import class_doc, field_docs
-from alma.cli.parsing import FLAT, build, flags, mirror, parse, read
+from alma.cli.mirrors import FLAT, mirror_type
+from alma.cli.parsing import build, flags, parse, read
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,14 @@ class Build:
     """What it is called."""
     owner: str | None = None
     """Whose it is."""
+    weight: float = 1.0
+    """How heavy it is."""
     wheels: Wheels = field(default_factory=Wheels)
     paint: Annotated[Paint, FLAT] = Paint(2)
 
     def __post_init__(self):
+        if self.weight <= 0:
+            raise ValueError(f"weight must be positive, not {self.weight}")
         if self.owner is not None and self.paint.colour is None:
             raise ValueError("owned cars have a colour")
 
@@ -59,7 +64,7 @@ class BuildTwo(Build):
 
 
 def test_arguments_in_any_order_make_a_command():
-    expected = Build("beetle", "me", Wheels(3, spare=True), Paint(2, "red"))
+    expected = Build("beetle", "me", 1.0, Wheels(3, spare=True), Paint(2, "red"))
     assert (
         read(Build, ["--colour", "red", "--wheels.spare", "--wheels.count=3", "beetle", "--owner", "me"], "")
         == expected
@@ -79,7 +84,17 @@ def test_values_are_judged_when_all_are_known():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["beetle", "--wheels.count", "0"], "count must be at least 1, not 0 (see car build --help)"),
+        (["beetle", "--wheels.count", "0"], "--wheels.count must be at least 1, not 0 (see car build --help)"),
+        (
+            ["beetle", "--wheels.count", "four"],
+            "--wheels.count must be a whole number, not 'four' (see car build --help)",
+        ),
+        (["--wheels.count=1.5"], "--wheels.count must be a whole number, not '1.5' (see car build --help)"),
+        (["--colour", "green"], "--colour must be one of red, blue, not 'green' (see car build --help)"),
+        (["--colour"], "--colour needs a value: one of red, blue (see car build --help)"),
+        (["--owner", "--coats", "3"], "--owner needs a value (see car build --help)"),
+        (["beetle", "--weight=heavy"], "--weight must be a number, not 'heavy' (see car build --help)"),
+        (["beetle", "--weight", "-2"], "--weight must be positive, not -2.0 (see car build --help)"),
         (["beetle", "--owner", "me"], "owned cars have a colour (see car build --help)"),
         ([], "name a name (see car build --help)"),
         (["beetle", "bug"], "'bug' is one argument too many (see car build --help)"),
@@ -101,7 +116,14 @@ def test_flags_may_start_from_other_values():
 
 
 def test_all_flags_are_known():
-    assert list(flags(Build)) == ["--owner", "--wheels.count", "--wheels.spare", "--coats", "--colour"]
+    assert [flag.name for flag in flags(Build)] == [
+        "--owner",
+        "--weight",
+        "--wheels.count",
+        "--wheels.spare",
+        "--coats",
+        "--colour",
+    ]
 
 
 def help_of(capsys, hidden=frozenset()):
@@ -130,7 +152,7 @@ def test_hidden_flags_are_not_in_the_help(capsys, hidden):
 
 
 def test_a_mirror_can_be_built_again():
-    value = mirror(Build)(name="beetle", wheels=mirror(Wheels)(count=2))
+    value = mirror_type(Build)(name="beetle", wheels=mirror_type(Wheels)(count=2))
     assert build(value) == Build("beetle", wheels=Wheels(2))
 
 
@@ -139,6 +161,7 @@ def test_docstrings_of_fields_are_found():
     assert field_docs(BuildTwo) == {
         "name": "What it is called.",
         "owner": "Whose they are.",
+        "weight": "How heavy it is.",
         "other": "What the other one is called.",
     }
     assert field_docs(dataclasses.make_dataclass("Sourceless", ["a"])) == {}

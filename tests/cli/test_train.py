@@ -116,9 +116,26 @@ def test_the_order_of_arguments_changes_nothing(chosen, chance):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["save-the-city", "--actors.gamma", "2"], "gamma must lie between 0 and 1, not 2.0 (see alma train --help)"),
-        (["--collection.warmup", "0", "starcraft"], "warmup must be at least the number of environments"),
-        (["--collection.environments", "3", "starcraft"], "steps_per_update must be a multiple of the 3 environments"),
+        (
+            ["save-the-city", "--actors.gamma", "2"],
+            "alma: --actors.gamma must lie between 0 and 1, not 2.0 (see alma train --help)",
+        ),
+        (
+            ["--collection.warmup", "0", "starcraft"],
+            "alma: --collection.warmup must be at least the number of environments",
+        ),
+        (
+            ["--collection.environments", "3", "starcraft"],
+            "alma: --collection.steps-per-update must be a multiple of the 3 environments",
+        ),
+        (["starcraft", "--exploration.action.over=0"], "alma: --exploration.action.over must be at least 1 step"),
+        (["starcraft", "--exploration.action.end=2"], "alma: --exploration.action must start and end between 0 and 1"),
+        (["starcraft", "--steps", "1e6"], "alma: --steps must be a whole number, not '1e6' (see alma train --help)"),
+        (
+            ["starcraft", "--preset", "best"],
+            "alma: --preset must be one of fast, long, faithful, paper, tiny, not 'best'",
+        ),
+        (["starcraft", "--set"], "alma: --set needs a value (see alma train --help)"),
         (["starcraft", "--actors.gama=1"], "did you mean --actors.gamma or --allocator.gamma? (see alma train --help)"),
         (["starcraft", "save-the-city"], "'save-the-city' is one argument too many (see alma train --help)"),
         (["starcraft", "--seed", "0", "--seeds", "0..1"], "give either --seed or --seeds, not both (see alma train"),
@@ -166,7 +183,7 @@ def test_help_fits_on_two_screens(capsys, monkeypatch, name):
 
 def test_help_all_shows_every_hyperparameter(capsys):
     printed = help_of(capsys, "--preset", "paper", "--help-all", "--actors.clip", "3")
-    assert [flag for flag in flags(Train) if f"{flag} " not in printed and f"{flag}," not in printed] == []
+    assert [flag for flag, _ in flags(Train) if f"{flag} " not in printed and f"{flag}," not in printed] == []
     assert "2000000" in printed, "values of the preset"
     assert "high level" not in printed
 

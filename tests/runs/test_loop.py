@@ -16,10 +16,11 @@ from alma.files import read_json_lines
 from alma.runs.checkpoint import load_tree
 from alma.runs.config import RunConfig, from_json, to_json
 from alma.runs.folder import RunFolder
-from alma.runs.loop import Run, TrainingFailed, extend
+from alma.runs.loop import Run, TrainingFailed, extend, train
 from alma.runs.policy import WEIGHTS, Policy, load
 from alma.runs.signals import Interrupted
 from alma.training.options import ReportOptions
+from alma.training.program import OneDevice
 
 CHUNK = 640
 OPTIONS = replace(
@@ -258,8 +259,13 @@ def test_ruined_parameters_are_neither_played_nor_saved(tmp_path, name, ruined):
     level = getattr(state, name)
     params = jax.tree.map(lambda leaf: leaf.at[0].set(ruined) if leaf.ndim else leaf, level.params)
     after = replace(state, env_steps=state.env_steps + 1, **{name: replace(level, params=params)})
+
+    class Ruined(OneDevice):
+        def compile(self, iterations):
+            return lambda _: (after, {"actor_loss": jnp.float32(0)})
+
     with pytest.raises(TrainingFailed, match=f"a parameter of the {name} is not finite any more at step 1;"):
-        run._loop(state, lambda _: (after, {"actor_loss": jnp.float32(0)}), lambda: False)
+        train([run], Ruined(run.trainer), run.display)
     assert not run.folder.saved()
     assert not run.evaluations
 
@@ -372,7 +378,7 @@ def test_configurations_survive_json():
     ("change", "message"),
     [
         ({"preset": "slow"}, "unknown preset"),
-        ({"seed": -1}, "a seed must lie between"),
+        ({"seed": -1}, "seed must lie between"),
         ({"colour": "red"}, "RunConfig has no colour"),
     ],
 )
