@@ -15,7 +15,7 @@ from alma.runs.loop import Run, extend
 from alma.runs.policy import Policy, load
 from alma.runs.progress import Progress
 from alma.training.options import with_overrides
-from alma.training.presets import preset as find_preset
+from alma.training.preset_file import find_preset
 from alma.viewer.page import PAGE, write_page
 from alma.viewer.page_data import Side, TeamLabels, page_data
 from alma.viewer.record import record
@@ -54,13 +54,15 @@ def train(
 ) -> Policy:
     """Train a method on a task, with the run folder `out`, and return the trained policy.
 
-    `task` is a registered name or `module:Class`, `task_options` are its options. `options` are hyperparameters that
+    `task` is a registered name or `module:Class`, `task_options` are its options. `preset` is the name of a preset, or
+    a preset file (.toml, .json). `options` are hyperparameters that
     differ from the preset, by their path: `{"actors.n_step": 3, "steps": 100_000}`. `on_progress` is called after
     every chunk of training. `force` deletes an earlier run in the folder. `alma.resume` continues an interrupted run.
     """
     runtime.configure()
-    chosen = with_overrides(find_preset(preset, task), options or {})
-    config = RunConfig(task, dict(task_options or {}), method, preset, seed, chosen)
+    base, preset_options = find_preset(preset, task)
+    chosen = with_overrides(preset_options, options or {})
+    config = RunConfig(task, dict(task_options or {}), method, base, seed, chosen)
     folder = RunFolder(Path(out))
     config.make_trainer()  # raises errors before anything is written
     folder.create(config, force)

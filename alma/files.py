@@ -1,7 +1,8 @@
-"""Reading and writing small files: atomically, as JSON and as JSON lines."""
+"""Reading and writing small files: atomically, as JSON, JSON lines and TOML."""
 
 import json
 import os
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,24 @@ def atomic_write(path: Path) -> Iterator[Path]:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+DATA_FILES = (".json", ".toml")
+"""The file name extensions of files with settings that users write."""
+
+
+def read_data(path: Path) -> dict[str, Any]:
+    """Read an object from a JSON or TOML file. Raises a ValueError that names the file if it is invalid."""
+    if path.suffix not in DATA_FILES:
+        raise ValueError(f"{path} must be a {' or '.join(DATA_FILES)} file")
+    if not path.exists():
+        raise ValueError(f"there is no file {path}")
+    if path.suffix == ".json":
+        return read_json(path)
+    try:
+        return tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:

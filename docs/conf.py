@@ -1,5 +1,10 @@
 """The documentation site: `make docs` builds it into `docs/_build/html`."""
 
+import re
+
+from docutils import nodes
+from sphinx import addnodes
+
 import alma
 
 project = "alma"
@@ -11,7 +16,51 @@ exclude_patterns = ["_build"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
-myst_links_external_new_tab = False
+
+autodoc_default_options = {"members": True, "undoc-members": True, "member-order": "bysource"}
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+maximum_signature_line_length = 80
+default_role = "code"  # docstrings write code as in Markdown
+
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 
 html_theme = "furo"
 html_title = f"alma {release}"
+html_static_path: list[str] = []
+
+
+SPELLINGS = {
+    r"\bjaxlib\.[\w.]*Array\b": "Array",
+    r"~jaxtyping\.": "",
+    r"Key\[Array, ''\] \| UInt32\[Array, '2'\] \| UInt32\[Array, '4'\]": "PRNGKeyArray",
+    r"(\w+)\[Array, ('[^']*')\] \| \1\[ndarray, \2\]": r"\1[Array, \2]",
+}
+"""How types of arrays are written, instead of what Python calls them."""
+
+
+def spell(text):
+    for pattern, replacement in SPELLINGS.items():
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+def spell_signature(app, what, name, thing, options, signature, returns):
+    """Types of arrays in signatures."""
+    if signature:
+        return spell(signature), returns and spell(returns)
+    return None
+
+
+def spell_attributes(app, doctree):
+    """Types of arrays everywhere else."""
+    for signature in doctree.findall(addnodes.desc_signature):
+        for text in list(signature.findall(nodes.Text)):
+            text.parent.replace(text, nodes.Text(spell(text)))
+
+
+def setup(app):
+    app.connect("autodoc-process-signature", spell_signature)
+    app.connect("doctree-read", spell_attributes)

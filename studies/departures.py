@@ -20,8 +20,11 @@ import tyro
 from rich.console import Console
 
 from alma.files import read_json, write_json
+from alma.launch.cores import share_out_cores
+from alma.launch.job import Job
+from alma.launch.launcher import train_all
+from alma.launch.local import Local
 from alma.reproduce.figures import DEPARTURES
-from alma.reproduce.running import PlannedRun, share_out_cores, train_all
 from alma.runs.benchmark import benchmark_training
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
@@ -62,7 +65,9 @@ class Departures:
         names = self.only or tuple(VARIANTS)
         speeds = self._speeds(names)
         runs = {name: [self._plan(name, seed, speeds[name]) for seed in self.seeds] for name in names}
-        failed = train_all([run for seeds in zip(*runs.values(), strict=True) for run in seeds], self.jobs, console)
+        failed = train_all(
+            [run for seeds in zip(*runs.values(), strict=True) for run in seeds], Local(self.jobs), console
+        )
         console.print(table(runs, speeds), soft_wrap=True)
         if failed:
             raise SystemExit("; ".join(failed))
@@ -82,17 +87,15 @@ class Departures:
         os.sched_setaffinity(0, cores)
         return known
 
-    def _plan(self, name: str, seed: int, speed: float) -> PlannedRun:
+    def _plan(self, name: str, seed: int, speed: float) -> Job:
         """The run of a variant, with as many steps as fit into the minutes and ten evaluations."""
         options, steps = VARIANTS[name], round(self.minutes / speed * 1e6)
         report = replace(options.report, evaluate_every=max(options.report.chunk, steps // 10))
         folder = RunFolder(self.out / f"{re.sub(r'[^a-zA-Z0-9.]+', '-', name)}-{seed}")
-        return PlannedRun(
-            folder, RunConfig(TASK, {}, "alma", "fast", seed, replace(options, steps=steps, report=report))
-        )
+        return Job(folder, RunConfig(TASK, {}, "alma", "fast", seed, replace(options, steps=steps, report=report)))
 
 
-def table(runs: Mapping[str, list[PlannedRun]], speeds: Mapping[str, float]) -> str:
+def table(runs: Mapping[str, list[Job]], speeds: Mapping[str, float]) -> str:
     """A table of the finished runs: the success rate of the last evaluation, and the mean of the last three."""
     lines = [
         "| `fast`, but | minutes per million steps | steps | solved | each run | last three |",

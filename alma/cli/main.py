@@ -18,8 +18,10 @@ from alma.cli.play import Play
 from alma.cli.reproduce import Reproduce
 from alma.cli.resume import Resume, as_resume
 from alma.cli.showing import messages
+from alma.cli.sweep import SweepRuns
 from alma.cli.tasks import Tasks
 from alma.cli.train import Train, read_train
+from alma.cli.tune import Tune
 from alma.cli.watch import Watch
 from alma.runs import runtime
 from alma.runs.signals import Interrupted
@@ -33,6 +35,8 @@ COMMANDS: dict[str, type] = {
     "compare": Compare,
     "play": Play,
     "reproduce": Reproduce,
+    "sweep": SweepRuns,
+    "tune": Tune,
     "bench": Bench,
     "methods": Methods,
     "tasks": Tasks,

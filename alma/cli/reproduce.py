@@ -1,17 +1,19 @@
 """`alma reproduce`: the figures of the paper."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
-from rich.table import Table
 
 from alma.cli.arguments import Switch, parse_seeds
+from alma.cli.launching import LaunchOptions, plan_table
+from alma.cli.mirrors import FLAT
 from alma.cli.showing import console, messages
+from alma.launch.launcher import train_all
 from alma.reproduce.figures import Figure, find_figures
 from alma.reproduce.plots import check_plots
-from alma.reproduce.running import Budget, PlannedRun, check_jobs, clock, plan, time_for, train_all
+from alma.reproduce.running import Budget, plan
 from alma.reproduce.scores import curves_of, score_all
 from alma.reproduce.writing import missing, write_figure
 from alma.runs.loop import TrainingFailed
@@ -38,8 +40,6 @@ class Reproduce:
     """Restrict the figure to these methods."""
     settings: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING [SETTING ...]")] = ()
     """Restrict the figure to these settings, such as `sz-disadvantage`."""
-    jobs: int = 1
-    """Runs to train at the same time."""
     out: Path = Path("results")
     """Folder of the results: runs in OUT/runs, which figures share, the figure in OUT/FIGURE (OUT/FIGURE-PRESET unless
     the preset is fast)."""
@@ -49,9 +49,8 @@ class Reproduce:
     """Use only runs that are finished; train nothing."""
     no_plots: Switch = False
     """Write tables and data, but no pictures."""
-
-    def __post_init__(self) -> None:
-        check_jobs(self.jobs)
+    launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
+    """Where runs are trained, and what each of them gets."""
 
     def run(self) -> None:
         if self.out.exists() and not self.out.is_dir():
@@ -63,7 +62,7 @@ class Reproduce:
         for run in runs:
             run.check()
         if self.dry_run:
-            console.print(plan_table(runs, self.jobs))
+            console.print(plan_table(runs, self.launch.parallel))
             return
         if not self.no_plots:
             check_plots()
@@ -73,7 +72,7 @@ class Reproduce:
                 "with another --out they are trained anew",
                 soft_wrap=True,
             )
-        failed = [] if self.no_train else train_all(runs, self.jobs, messages)
+        failed = [] if self.no_train else train_all(runs, self.launch.make(self.out), messages)
         written = [self._write(figure, budget) for figure in figures]
         if failed:
             raise TrainingFailed("; ".join(failed))
@@ -115,14 +114,3 @@ class Reproduce:
         words += ["--methods", *self.methods] if self.methods else []
         words += ["--settings", *self.settings] if self.settings else []
         return " ".join(words)
-
-
-def plan_table(runs: list[PlannedRun], jobs: int) -> Table:
-    """What there is to do."""
-    caption = f"about {clock(time_for(runs, jobs))} on 2 cores" + (f" with {jobs} jobs" if jobs > 1 else "")
-    table = Table(caption=caption)
-    for column in ("run", "state", "steps", "about"):
-        table.add_column(column, justify="left" if column in ("run", "state") else "right", overflow="fold")
-    for run in runs:
-        table.add_row(run.name, run.state, f"{run.config.options.steps:,}", clock(run.minutes))
-    return table

@@ -1,22 +1,26 @@
 """`alma train`: a run, or several, each in a folder of its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
 from alma.cli.arguments import Switch, parse_seeds, parse_setting
+from alma.cli.launching import LaunchOptions, results_table
 from alma.cli.mirrors import FLAT, Hidden
 from alma.cli.parsing import HELP, errors_name_help, parse, read
 from alma.cli.showing import console, messages, summary_table
+from alma.launch.job import Job
+from alma.launch.launcher import train_all
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
-from alma.runs.loop import Run
+from alma.runs.loop import Run, TrainingFailed
 from alma.runs.progress import make_display
 from alma.runs.sinks import require_wandb
 from alma.training.options import TrainingOptions
-from alma.training.presets import FAST, PresetName, preset, with_actors
+from alma.training.preset_file import find_preset, preset_stem
+from alma.training.presets import FAST, PRESETS, with_actors
 
 OF_BOTH = ("networks", "optimiser", "clip", "popart", "final_rate", "target_rate", "target_episodes", "reward_scale")
 
@@ -29,6 +33,9 @@ ADVANCED = (
     "report",
 )
 """Options for the paper's preset, ablations and fine tuning: `alma train --help` is about the others."""
+
+LAUNCH_DETAILS = tuple(f"launch.{name}" for name in ("cores", "memory", "gpus", "address", "slurm"))
+"""What runs on other machines get."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +51,14 @@ class Train:
     actors: Literal["aqmix", "refil"] | None = None
     """How actors learn: by attention QMIX (aqmix), or with REFIL's imagined groups as well (refil). If not given, as
     the preset has it for the task."""
-    preset: PresetName = "fast"
+    preset: Annotated[str, tyro.conf.arg(metavar="{" + ",".join(PRESETS) + "}|FILE")] = "fast"
     """Preset that all options below start from: fast (minutes on few cores), long (half an hour), faithful (the paper's
-    networks and losses, otherwise as fast), paper (everything as in the paper; days), tiny (a first look)."""
+    networks and losses, otherwise as fast), paper (everything as in the paper; days), tiny (a first look), or a preset
+    file (.toml, .json)."""
     seed: int | None = None
     """Random seed of the run; 0 if not given."""
     seeds: str | None = None
-    """Several seeds, one run after the other, each in a folder of its own: `0..4`, or `1,5,7`."""
+    """Several seeds (`0..4`, or `1,5,7`), each in its own folder; finished runs are kept."""
     out: Path | None = None
     """Folder of the run. If not given: runs/TASK-METHOD-PRESET-SEED, with --actors after METHOD. With --seeds, -SEED is
     appended."""
@@ -60,6 +68,8 @@ class Train:
     """Print lines instead of a live display."""
     wandb: bool = False
     """Log to Weights & Biases too (needs the package wandb)."""
+    launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
+    """Where runs are trained, and what each of them gets."""
     help_all: Switch = False
     """Show all options, also those for the paper's preset, ablations and fine tuning."""
     options: Annotated[TrainingOptions, FLAT] = FAST
@@ -75,23 +85,39 @@ class Train:
         configs = self.configs()
         folders = [RunFolder(self._folder(config, several=len(configs) > 1)) for config in configs]
         configs[0].make_trainer()  # complains before anything is written
-        for folder in folders:
-            folder.check_free(self.force)
-        for folder, config in zip(folders, configs, strict=True):
-            folder.create(config, self.force)
-            train_in(folder, config, self.quiet, self.wandb)
+        if self.seeds is not None or self.launch != LaunchOptions():
+            self._launch([Job(*run, self._arguments()) for run in zip(folders, configs, strict=True)])
+            return
+        folders[0].create(configs[0], self.force)
+        train_in(folders[0], configs[0], self.quiet, self.wandb)
+
+    def _launch(self, jobs: list[Job]) -> None:
+        """Train several runs, or one somewhere else."""
+        for job in jobs:
+            job.check(self.force)
+        for job in jobs if self.force else []:
+            job.folder.create(job.config, self.force)
+        failed = train_all(jobs, self.launch.make(jobs[0].folder.path.parent), messages)
+        console.print(results_table(jobs))
+        if failed:
+            raise TrainingFailed("; ".join(failed))
+
+    def _arguments(self) -> tuple[str, ...]:
+        """What processes that train a run are told besides its folder."""
+        return ("--wandb",) if self.wandb else ()
 
     def configs(self) -> list[RunConfig]:
-        """What to train, one run after the other."""
+        """What to train."""
         settings = dict(parse_setting(setting) for setting in self.set)
         seeds = [self.seed or 0] if self.seeds is None else parse_seeds(self.seeds)
         options = with_actors(self.options, self.actors)
-        return [RunConfig(self.task, settings, self.method, self.preset, seed, options) for seed in seeds]
+        base, _ = find_preset(self.preset, self.task)
+        return [RunConfig(self.task, settings, self.method, base, seed, options) for seed in seeds]
 
     def _folder(self, config: RunConfig, several: bool) -> Path:
         if self.out is None:
             actors = [] if self.actors is None else [self.actors]
-            name = "-".join([config.task, config.method, *actors, config.preset, str(config.seed)])
+            name = "-".join([config.task, config.method, *actors, preset_stem(self.preset), str(config.seed)])
             return Path("runs") / name.replace(":", "-")
         return self.out.with_name(f"{self.out.name}-{config.seed}") if several else self.out
 
@@ -115,7 +141,7 @@ def whole_chunks(options: TrainingOptions) -> str:
     return f"trains {steps:,} steps: whole chunks of {chunk:,}" if steps != options.steps else ""
 
 
-HIDDEN: Hidden = frozenset(f"options.{name}" for name in ADVANCED)
+HIDDEN: Hidden = frozenset((*(f"options.{name}" for name in ADVANCED), *LAUNCH_DETAILS))
 
 
 def read_train(arguments: list[str]) -> Train:
@@ -130,7 +156,7 @@ def read_train(arguments: list[str]) -> Train:
         asked, unknown = parse(Train, without_help, "alma train")
     if asked.task is None and not (unknown or asks_for_help or asked.help_all):
         raise ValueError("name a task, for example: alma train save-the-city (see alma train --help)")
-    defaults = {"options": preset(asked.preset, asked.task or "")}
+    defaults = {"options": find_preset(asked.preset, asked.task or "")[1]}
     if asked.help_all:
         return read(Train, [*arguments, "--help"], "alma train", defaults)
     return read(Train, arguments, "alma train", defaults, HIDDEN if asks_for_help else frozenset())

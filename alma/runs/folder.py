@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # there is none on Windows
-    fcntl = None  # type: ignore[assignment]
 from alma.files import UNFINISHED, read_json, write_json
 from alma.runs.checkpoint import CheckpointError, MisfitError, load_notes, load_tree, save_tree
 from alma.runs.config import RunConfig, from_json, to_json
+from alma.runs.lock import Lock, locked
 from alma.runs.policy import WEIGHTS, Policy
 from alma.training.trainer import TrainState
 
@@ -56,6 +53,15 @@ class RunFolder:
     @property
     def result(self) -> Path:
         return self.path / "result.json"
+
+    @property
+    def log(self) -> Path:
+        """What the process of a run that was started by a launcher has printed."""
+        return self.path / "train.log"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "lock"
 
     @property
     def checkpoints(self) -> Path:
@@ -110,17 +116,10 @@ class RunFolder:
             raise ValueError(f"{self.config} cannot be read: {error}") from None
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Context manager that locks the folder against other processes. The lock dies with the process."""
-        if fcntl is None:
-            yield
-            return
-        with (self.path / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(f"{self.path} is being trained by another process") from None
-            yield
+    def locked(self, say: Callable[[str], None] = lambda text: None) -> Iterator[Lock]:
+        """Context manager that locks the folder against other processes; `say` is told whose lock was taken over."""
+        with locked(self.lock, say) as lock:
+            yield lock
 
     @property
     def how_to_continue(self) -> str:

@@ -19,6 +19,7 @@ from alma.play.team import TeamParams
 from alma.runs import distributed, runtime
 from alma.runs.config import RunConfig, check_unedited, learning_config, to_json
 from alma.runs.folder import RunFolder
+from alma.runs.lock import Lock
 from alma.runs.metrics import MetricAccumulator
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import Display, Progress, mean_progress
@@ -48,6 +49,7 @@ class Run:
         self.rate = 0.0
         self.sinks: list[Sink] = []
         self.metrics = MetricAccumulator()
+        self.lock: Lock | None = None
 
     def train(self) -> dict[str, Any]:
         """Train on one device to the end, or from the last checkpoint on; returns the contents of `result.json`.
@@ -81,6 +83,11 @@ class Run:
         self.sinks = [JsonLines(self.folder.metrics, step), TensorBoard(self.folder.path / "tensorboard", step)]
         if self.wandb:
             self.sinks.append(Wandb(self.folder.path, to_json(self.config)))
+
+    def check_lock(self) -> None:
+        """Raise an error before anything is written if another process has taken the folder over."""
+        if self.lock:
+            self.lock.check()
 
     def close_sinks(self) -> None:
         for sink in self.sinks:
@@ -195,7 +202,7 @@ def _open_folders(runs: Sequence[Run], opened: ExitStack) -> None:
     for run in runs:
         run.check_unfinished()
     for run in runs:
-        opened.enter_context(run.folder.locked())
+        run.lock = opened.enter_context(run.folder.locked(run.display.say))
         run.prepare()
 
 
@@ -240,6 +247,8 @@ def _loop(
         began = time.monotonic()
         state, metrics = jax.block_until_ready(chunk(state))
         seconds = time.monotonic() - began
+        for run in going.values():
+            run.check_lock()
         before, step = step, _step(state)
         progress = []
         for number, run in list(going.items()):

@@ -15,8 +15,8 @@ class Interrupted(Exception):  # noqa: N818
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
     """Context manager that yields a function which tells whether a signal has asked the process to stop.
 
-    Signals are SIGINT (Ctrl-C), SIGTERM and, where it exists, SIGHUP (closed terminal). The second one has its usual
-    effect.
+    Signals are SIGINT (Ctrl-C), SIGTERM and, where it exists, SIGHUP (closed terminal). After the first one, SIGINT has
+    its usual effect, so that a second Ctrl-C ends the process at once; batch systems and launchers may repeat SIGTERM.
     """
     if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
         yield lambda: False
@@ -26,8 +26,7 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
 
     def note(number: int, frame: Any) -> None:
         asked.append(number)
-        for name, handler in before.items():
-            signal.signal(name, handler)
+        signal.signal(signal.SIGINT, before[signal.SIGINT])
 
     for name in filter(None, (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None))):
         before[name] = signal.signal(name, note)

@@ -121,7 +121,7 @@ IMAGINATION = 0.5
 def preset(name: str, task: str = "") -> TrainingOptions:
     """The hyperparameters of a preset, with the overrides of a task."""
     if name not in PRESETS:
-        raise ValueError(f"unknown preset {name!r}: choose from {', '.join(PRESETS)}")
+        raise ValueError(f"unknown preset {name!r}: choose from {', '.join(PRESETS)}, or name a file (.toml, .json)")
     return with_overrides(PRESETS[name], preset_overrides(task, name))
 
 

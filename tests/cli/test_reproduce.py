@@ -7,8 +7,8 @@ from helpers.commandline import run
 
 from alma.cli import reproduce
 from alma.files import write_json
+from alma.launch.estimate import MINUTES_PER_MILLION, RELATIVE_COST
 from alma.reproduce.figures import FIGURES
-from alma.reproduce.running import MINUTES_PER_MILLION, RELATIVE_COST
 from alma.reproduce.scores import EPISODES, SEED
 from alma.runs.folder import RunFolder
 

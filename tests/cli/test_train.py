@@ -10,18 +10,82 @@ from hypothesis import strategies as st
 from alma.cli import train
 from alma.cli.parsing import flags
 from alma.cli.train import ADVANCED, Train, read_train, whole_chunks
+from alma.launch.job import Resources
+from alma.launch.local import Local
 from alma.training.options import with_overrides
 from alma.training.presets import PAPER, PRESETS, TINY, preset
 
 WITHOUT_POPART = with_overrides(preset("paper", "starcraft"), {"actors.popart": False})
 
 
-def test_several_seeds_get_a_folder_each(monkeypatch, tmp_path):
-    trained = []
-    monkeypatch.setattr(train, "train_in", lambda folder, config, *_: trained.append((folder.path.name, config.seed)))
-    run("train", "save-the-city", "--seeds", "2..4", "--out", tmp_path / "many")
-    assert trained == [("many-2", 2), ("many-3", 3), ("many-4", 4)]
-    assert (tmp_path / "many-3" / "config.json").exists()
+@pytest.fixture
+def launched(monkeypatch):
+    """The jobs and the engine of every call of the launcher, which trains nothing."""
+    calls = []
+    monkeypatch.setattr(train, "train_all", lambda jobs, engine, console: calls.append((jobs, engine)) or [])
+    return calls
+
+
+def test_several_seeds_get_a_folder_each(launched, tmp_path):
+    run("train", "save-the-city", "--seeds", "2..4", "--jobs", 2, "--out", tmp_path / "many")
+    [(jobs, engine)] = launched
+    assert [(job.name, job.config.seed) for job in jobs] == [("many-2", 2), ("many-3", 3), ("many-4", 4)]
+    assert isinstance(engine, Local)
+    assert engine.jobs == 2
+
+
+def test_several_seeds_are_continued_or_started_over(launched, tmp_path):
+    arguments = ("train", "save-the-city", "--seeds", "0..1", "--out", tmp_path / "many")
+    run(*arguments)
+    [jobs, _] = launched[-1]
+    jobs[0].folder.create(jobs[0].config)
+    metrics = jobs[0].folder.metrics
+    metrics.write_text("")
+    run(*arguments)
+    assert metrics.exists()
+    run(*arguments, "--force")
+    assert not metrics.exists()
+    assert [job.folder.config.exists() for job in jobs] == [True, True]
+
+
+def test_a_single_run_can_be_trained_elsewhere_too(launched, tmp_path):
+    run(
+        "train",
+        "save-the-city",
+        "--engine",
+        "slurm",
+        "--slurm",
+        "partition=gpu",
+        "--gpus",
+        1,
+        "--out",
+        tmp_path / "one",
+    )
+    [([job], engine)] = launched
+    assert job.name == "one"
+    assert (engine.options, engine.resources) == ({"partition": "gpu"}, Resources(1, None, 1))
+
+
+def test_failures_are_told_at_the_end(monkeypatch, tmp_path):
+    monkeypatch.setattr(train, "train_all", lambda *_: ["one: the reason", "two: another"])
+    with pytest.raises(SystemExit, match="one: the reason; two: another"):
+        run("train", "save-the-city", "--seeds", "0..1", "--out", tmp_path / "many")
+
+
+def test_a_preset_file_is_where_flags_start_from(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(train, "train_in", lambda folder, config, *_: seen.append((folder.path.name, config)))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text('preset = "tiny"\n[options]\nactors.n_step = 3\nactors.gamma = 0.5\n')
+    run("train", "starcraft", "--preset", "mine.toml", "--actors.gamma", 0.9)
+    [(name, config)] = seen
+    assert name == "starcraft-alma-mine-0"
+    assert config.preset == "tiny"
+    expected = with_overrides(preset("tiny", "starcraft"), {"actors.n_step": 3, "actors.gamma": 0.9})
+    assert config.options == expected
+    (tmp_path / "mine.toml").write_text('options.actors.n_step = "x"')
+    with pytest.raises(SystemExit, match=r"mine\.toml: actors\.n_step must be a whole number, not 'x'"):
+        run("train", "starcraft", "--preset", "mine.toml")
 
 
 def test_the_seed_is_0_if_not_given():
@@ -133,7 +197,7 @@ def test_the_order_of_arguments_changes_nothing(chosen, chance):
         (["starcraft", "--steps", "1e6"], "alma: --steps must be a whole number, not '1e6' (see alma train --help)"),
         (
             ["starcraft", "--preset", "best"],
-            "alma: --preset must be one of fast, long, faithful, paper, tiny, not 'best'",
+            "alma: unknown preset 'best': choose from fast, long, faithful, paper, tiny, or name a file",
         ),
         (["starcraft", "--set"], "alma: --set needs a value (see alma train --help)"),
         (["starcraft", "--actors.gama=1"], "did you mean --actors.gamma or --allocator.gamma? (see alma train --help)"),

@@ -12,13 +12,15 @@ import pytest
 from helpers.example import DOORS, FIGURE, LEARNED, OWNER, made_up
 from rich.console import Console
 
+from alma.launch.launcher import train_all
+from alma.launch.local import Local
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
 from alma.reproduce import scores as scoring
 from alma.reproduce.figures import Case
 from alma.reproduce.marl_eval import marl_eval
 from alma.reproduce.rows import rows_of
-from alma.reproduce.running import Budget, plan, train_all
+from alma.reproduce.running import Budget, plan
 from alma.reproduce.scores import EPISODES, SEED, condition, curves_of, score_all
 from alma.reproduce.statistics import Estimate
 from alma.reproduce.writing import missing, table, write_figure
@@ -36,7 +38,7 @@ def trained(tmp_path_factory):
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])  # where the task is
     try:
-        train_all(plan([FIGURE], BUDGET, out), 1, CONSOLE)
+        train_all(plan([FIGURE], BUDGET, out), Local(), CONSOLE)
     finally:
         os.environ.pop("PYTHONPATH") if before is None else os.environ.__setitem__("PYTHONPATH", before)
     return out

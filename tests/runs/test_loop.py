@@ -287,7 +287,7 @@ def test_folders_are_not_overwritten(tmp_path):
 
 def test_two_processes_do_not_train_in_one_folder(tmp_path):
     folder = RunFolder(tmp_path)
-    with folder.locked(), pytest.raises(ValueError, match="is being trained by another process"), folder.locked():
+    with folder.locked(), pytest.raises(ValueError, match="is being trained by process"), folder.locked():
         pass
     with folder.locked():
         pass
@@ -298,9 +298,9 @@ def test_a_folder_in_use_is_neither_started_over_nor_made_longer(whole, tmp_path
     folder = RunFolder(tmp_path / "used")
     before = {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
     with folder.locked():
-        with pytest.raises(ValueError, match="is being trained by another process"):
+        with pytest.raises(ValueError, match="is being trained by process"):
             folder.create(CONFIG, force=True)
-        with pytest.raises(ValueError, match="is being trained by another process"):
+        with pytest.raises(ValueError, match="is being trained by process"):
             extend(folder, folder.read_config(), 7 * CHUNK, print)
     assert before == {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
 

@@ -1,0 +1,1 @@
+"""Training many runs: on this machine, on Ray or on SLURM."""

@@ -1,0 +1,105 @@
+"""A run to train, and what it needs: the unit of work of all engines."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from alma.files import read_json_lines
+from alma.launch.estimate import SPEEDUP, training_minutes
+from alma.runs.config import RunConfig
+from alma.runs.folder import RunFolder
+from alma.runs.policy import WEIGHTS
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What each run gets of the machine that it is trained on."""
+
+    cores: int
+    """Processor cores. Only runs with the same number of cores are equal bit for bit."""
+    memory: float | None = None
+    """Memory in GB; None leaves it to the engine."""
+    gpus: int = 0
+    """Accelerators."""
+
+    def __post_init__(self) -> None:
+        if self.cores < 1:
+            raise ValueError(f"a run needs at least 1 core, not {self.cores}")
+        if self.memory is not None and self.memory <= 0:
+            raise ValueError(f"memory must be positive, in GB, not {self.memory}")
+        if self.gpus < 0:
+            raise ValueError(f"gpus must be 0 or more, not {self.gpus}")
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A run to train, new or already in its folder."""
+
+    folder: RunFolder
+    config: RunConfig
+    arguments: tuple[str, ...] = ()
+    """Further arguments of `alma resume`."""
+
+    @property
+    def name(self) -> str:
+        return self.folder.path.name
+
+    @property
+    def state(self) -> Literal["finished", "published", "begun", "new"]:
+        """The state of the run. Published runs are finished runs without weights."""
+        if self.folder.result.exists():
+            return "finished" if (self.folder.path / WEIGHTS).exists() else "published"
+        return "begun" if self.folder.config.exists() else "new"
+
+    @property
+    def done(self) -> bool:
+        return self.state in ("finished", "published")
+
+    @property
+    def step(self) -> int:
+        """Environment steps so far, from its last line of metrics."""
+        if self.done:
+            return self.config.options.steps
+        lines = read_json_lines(self.folder.metrics)
+        return lines[-1]["step"] if lines else 0
+
+    @property
+    def minutes(self) -> float:
+        """Estimated minutes left, on 2 cores."""
+        if self.done:
+            return 0.0
+        return training_minutes(self.config) * (1 - self.step / self.config.options.steps)
+
+    def check(self, force: bool = False) -> None:
+        """Raise a ValueError if the folder holds another run than this one, or, with `force`, no run at all."""
+        if self.state == "new" or force:
+            self.folder.check_free(force)
+            return
+        learns = self.config.make_team().allocator.learns
+        if _essence(self.folder.read_config(), learns) != _essence(self.config, learns):
+            raise ValueError(
+                f"{self.folder.path} holds a run with other options: choose another --out, or move that folder away"
+            )
+
+    def last_words(self) -> str:
+        """The last line of the run's log, and where the log is."""
+        log = self.folder.log
+        lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+        return f"{lines[-1] if lines else 'nothing was printed'} (see {log})"
+
+
+def _essence(config: RunConfig, learns_to_allocate: bool) -> dict[str, Any]:
+    """The parts of a configuration that influence what is learned, as JSON data (so that tuples compare as lists)."""
+    parts = json.loads(json.dumps(asdict(config)))
+    options = parts["options"]
+    del options["report"]
+    if not learns_to_allocate:
+        options["allocator"] = {name: options["allocator"][name] for name in ("period", "play_period")}
+        del options["exploration"]["proposal"], options["exploration"]["subtask"]
+    return parts
+
+
+def time_for(jobs: Iterable[Job], parallel: int) -> float:
+    """Estimated minutes left for all jobs, on 2 cores."""
+    return sum(job.minutes for job in jobs) / (SPEEDUP if parallel > 1 else 1)

@@ -1,0 +1,1 @@
+"""Many runs with other options: sweeps over given ones, and hyperparameter search."""
