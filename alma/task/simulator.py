@@ -38,7 +38,7 @@ class Simulator(abc.ABC):
         """Take an action of every agent (those of absent agents are ignored); return what can be seen now, and the
         outcome: an `Outcome` of NumPy arrays, numbers and bools. No further step follows one that ends the episode."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # most have nothing to close
         """Give back what the simulator has taken, such as a game that it has started."""
 
     @property
