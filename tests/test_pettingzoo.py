@@ -77,7 +77,7 @@ def test_subtasks_rewards_and_ends():
         env = doors(allocator="heuristic", reward=reward)
         _, infos = env.reset(seed=0)
         assert sorted(info["subtask"] for info in infos.values()) == [0, 1]
-        assert infos["agent_0"]["active_subtasks"].tolist() == [0, 1]
+        assert infos["agent_0"]["active_subtasks"].tolist() == [True, True]
         _, rewards, terminated, truncated, infos = env.step(pushed(env))
         assert rewards == dict.fromkeys(["agent_0", "agent_1"], expected)
         assert all(terminated.values())
