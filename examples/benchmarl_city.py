@@ -1,7 +1,7 @@
 """BenchMARL on a task of alma: an algorithm of another library learns SaveTheCity through PettingZoo.
 
-    pip install 'alma-marl[pettingzoo]' benchmarl
-    python -m examples.benchmarl_city --algorithm mappo --frames 24000
+pip install 'alma-marl[pettingzoo]' benchmarl
+python -m examples.benchmarl_city --algorithm mappo --frames 24000
 """
 
 import argparse
@@ -21,7 +21,9 @@ from alma.pettingzoo import parallel_env
 class AlmaTask(PettingZooClass):
     """A task of alma for BenchMARL. The configuration holds the arguments of `alma.pettingzoo.parallel_env`."""
 
-    def get_env_fun(self, num_envs: int, continuous_actions: bool, seed: int | None, device: Any) -> Callable[[], EnvBase]:
+    def get_env_fun(
+        self, num_envs: int, continuous_actions: bool, seed: int | None, device: Any
+    ) -> Callable[[], EnvBase]:
         def make() -> EnvBase:
             env = parallel_env(self.name, fixed_team=True, **self.config)
             return PettingZooWrapper(env, return_state=True, seed=seed, device=device)

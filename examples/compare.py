@@ -1,6 +1,6 @@
 """Train methods on a task for equal minutes, and compare them. Runs that are there already are kept.
 
-    python -m examples.compare examples.foraging:Foraging --minutes 3 --seeds 0 1 --out runs/foraging
+python -m examples.compare examples.foraging:Foraging --minutes 3 --seeds 0 1 --out runs/foraging
 """
 
 import argparse
@@ -38,7 +38,9 @@ def train(task: str, method: str, seed: int, minutes: float, out: Path, options:
             signal.raise_signal(signal.SIGINT)
 
     try:
-        alma.train(task, method=method, seed=seed, out=out, task_options=options, options=QUICK, on_progress=stop_in_time)
+        alma.train(
+            task, method=method, seed=seed, out=out, task_options=options, options=QUICK, on_progress=stop_in_time
+        )
     except Interrupted as stopped:
         print(f"{out}: {stopped}", flush=True)
 

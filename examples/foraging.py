@@ -35,6 +35,8 @@ class Foraging(alma.Simulator):
         return RULES
 
     def reset(self, seed: int) -> alma.View:
+        for player in self.game.players:
+            player.position = None  # where it stood in the last episode would be kept free
         self.game.reset(seed=seed)
         # There may be fewer foods than the most there can be, where no more have found a place.
         cells = np.argwhere(self.game.field > 0)

@@ -17,7 +17,17 @@ from examples.rules import closest_first, nearest
 ACTIONS = ("wait", "west", "east", "south", "north")
 FEATURES = ("agent", "landmark", "covered", "distance to the nearest agent", "speed east", "speed north", "x", "y")
 PLACE = slice(-2, None)
-RELATIONS = ("east", "north", "distance", "covers", "collides", "east of it", "west of it", "north of it", "south of it")
+RELATIONS = (
+    "east",
+    "north",
+    "distance",
+    "covers",
+    "collides",
+    "east of it",
+    "west of it",
+    "north of it",
+    "south of it",
+)
 DISTANCE = RELATIONS.index("distance")
 COVERED = 0.1
 """A landmark is covered by an agent that is nearer than this."""
@@ -114,7 +124,11 @@ class Spread(alma.Simulator):
         def marker(entity: int) -> alma.Marker:
             x, y = (np.clip(np.asarray(view.entities[entity, PLACE], float), -2, 2) + 2).tolist()
             is_agent = entity < self.agents
-            return alma.Marker("agent", (x, y), "disc", 0.15) if is_agent else alma.Marker("landmark", (x, y), "square", 0.1)
+            return (
+                alma.Marker("agent", (x, y), "disc", 0.15)
+                if is_agent
+                else alma.Marker("landmark", (x, y), "square", 0.1)
+            )
 
         standing = tuple("covered" if done else "free" for done in view.entities[self.agents :, 2])
         markers = tuple(marker(entity) for entity in range(2 * self.agents))

@@ -1,7 +1,7 @@
 """StarCraft II itself, through the interface of SMAC: several armies attack a base, and every army is a subtask.
 
-What SMAC tells of the game's units is put into a state of the task `starcraft`, which then says what agents see, what is
-paid and who has won. So agents that were trained there can play in the game, and the other way round. This has been
+What SMAC tells of the game's units is put into a state of the task `starcraft`, which then says what agents see, what
+is paid and who has won. So agents that were trained there can play in the game, and the other way round. This has been
 tested against a stand-in for the game alone, never against the game.
 """
 
@@ -153,7 +153,9 @@ class StarCraftGame(alma.Simulator):
         for army in np.flatnonzero(np.asarray(now.attacking != before.attacking)) if order_army else ():
             attack = bool(now.attacking[army])
             to = np.asarray(self._middle() if attack else now.start[army] + self._corner())
-            order_army([key for key in self.game.enemies if now.army[key] == army], (float(to[0]), float(to[1])), attack)
+            order_army(
+                [key for key in self.game.enemies if now.army[key] == army], (float(to[0]), float(to[1])), attack
+            )
 
     def _facing(self, state: State) -> State:
         """The state with armies that nobody orders attacking if they come nearer to the base."""

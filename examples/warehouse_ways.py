@@ -41,6 +41,8 @@ class Ways:
     loaded: np.ndarray
     next_node: np.ndarray
     """The node after each of the moves forward, left and right; -1 where that leaves the map."""
+    loaded_cost: np.ndarray
+    """What these moves cost with a load; infinite where they are impossible."""
 
     @staticmethod
     @lru_cache
@@ -59,6 +61,7 @@ class Ways:
             free=_distances(next_node, free),
             loaded=_distances(next_node, loaded),
             next_node=next_node,
+            loaded_cost=loaded,
         )
 
     def ahead(self, robots: np.ndarray, heading: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -95,10 +98,9 @@ class Ways:
         return Errands(steps, self._first(node, target, loaded, here))
 
     def _first(self, node: np.ndarray, target: np.ndarray, loaded: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        after = self.next_node[node][:, None, :]
-        then = np.where(
-            loaded[:, None, None], self.loaded[after, target[..., None]], self.free[after, target[..., None]]
-        )
+        after, target = self.next_node[node][:, None, :], target[..., None]
+        with_load = self.loaded_cost[node][:, None, :] + self.loaded[after, target]
+        then = np.where(loaded[:, None, None], with_load, self.free[after, target])
         return np.where(steps == 0, LIFT, np.argmin(then, axis=-1))
 
     def _number(self, cells: np.ndarray) -> np.ndarray:

@@ -89,8 +89,7 @@ def test_armies_that_nobody_orders_are_seen_to_attack():
 def test_a_battle_that_ends_in_the_base_does_not_start_the_game_anew():
     """SMAC launches the game whenever it has not counted a battle that it has ended itself."""
     simulator = game()
-    for _, _, outcome in play(simulator, 0):
-        pass
+    *_, (_, _, outcome) = play(simulator, 0)
     assert outcome.metrics["breached"] == 1
     assert simulator.game._episode_count == 1
     first = simulator.game
