@@ -5,9 +5,10 @@ Jumanji's environments are pure functions of a state already, so that nothing bu
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 from jumanji.environments.routing.lbf.env import LevelBasedForaging
@@ -33,8 +34,7 @@ class JumanjiForaging(alma.Task[State]):
 
     @property
     def env(self) -> LevelBasedForaging:
-        generator = RandomGenerator(self.size, self.agents, self.foods, fov=self.size, force_coop=self.cooperate)
-        return LevelBasedForaging(generator, time_limit=self.max_steps)
+        return _environment(self)
 
     @property
     def spec(self) -> alma.TaskSpec:
@@ -67,6 +67,13 @@ class JumanjiForaging(alma.Task[State]):
 
     def scene(self, state: State) -> alma.Scene:
         return scene_of(self.size, self.view(state))
+
+
+@lru_cache
+def _environment(task: JumanjiForaging) -> LevelBasedForaging:
+    with jax.ensure_compile_time_eval():  # it looks at values of JAX arrays when it is made
+        generator = RandomGenerator(task.size, task.agents, task.foods, fov=task.size, force_coop=task.cooperate)
+        return LevelBasedForaging(generator, time_limit=task.max_steps)
 
 
 def _field(size: int, state: State) -> Field:
