@@ -181,7 +181,7 @@ def _largest(params: TeamParams) -> dict[str, float]:
     """The largest absolute parameter of each level, which is not finite if any parameter is not."""
     return {
         f"a parameter of the {name}": float(
-            np.max([np.max(np.abs(leaf)) for leaf in jax.tree.leaves(level)], initial=0)
+            np.max([np.max(np.abs(leaf), initial=0) for leaf in jax.tree.leaves(level)], initial=0)
         )
         for name, level in params.items()
     }

@@ -170,7 +170,7 @@ class HostTask(Task[HostState]):
         return HostState(jax.tree.map(kept, reached, state.view), state.episode, state.time + 1)
 
     def _state_shapes(self, count: int) -> HostState:
-        number = Shape((), jnp.int32)
+        number: Any = Shape((), jnp.int32)
         return many(HostState(view_shapes(self.spec), number, number), count)
 
     def _stepped_shapes(self, count: int) -> tuple[View, Outcome, Shape]:
@@ -193,7 +193,9 @@ def _example(task: HostTask) -> Simulator:
 @cache
 def _pool(task: HostTask) -> Pool:
     workers = task.workers or cores()
-    options = PoolOptions(str(task.simulator), tuple(task.options), workers, task.simulators, task.time_limit)
+    options = PoolOptions(
+        str(task.simulator), tuple(dict(task.options).items()), workers, task.simulators, task.time_limit
+    )
     return Pool(options, task.example)
 
 
@@ -222,7 +224,8 @@ def _advance(task: HostTask, episodes: Array, times: Array, actions: Array, seed
 
 
 def _state(started: Started) -> HostState:
-    return HostState(started.view, started.episode.astype(np.int32), started.time.astype(np.int32))
+    episode, time = jax.tree.map(np.int32, (started.episode, started.time))
+    return HostState(started.view, episode, time)
 
 
 def _seeds(keys: Key[Array, "N"]) -> UInt32[Array, "N"]:
@@ -267,7 +270,7 @@ def entry_of(name: str, kind: type[Simulator]) -> Entry:
     """How to build the task of a simulator: its options are the fields of the simulator, and those of `HostTask`."""
     if missing := sorted(kind.__abstractmethods__):
         raise ValueError(f"{name} lacks {', '.join(missing)}: a simulator must define them")
-    own = [field.name for field in fields(kind)] if is_dataclass(kind) else []
+    own: list[str] = [field.name for field in fields(kind)] if is_dataclass(kind) else []
     if taken := [option for option in own if option in HOST_OPTIONS]:
         raise ValueError(f"{name}: `{taken[0]}` is an option of all simulators: give this field another name")
 

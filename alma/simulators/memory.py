@@ -43,34 +43,32 @@ class Memory:
 def view_shapes(spec: TaskSpec) -> View:
     """Shapes of a view, with the smallest dtypes that hold all that it may say."""
     a, e, m, u = spec.agents, spec.entities, spec.subtasks, len(spec.actions)
-    return View(
-        **{
-            "entities": Shape((e, len(spec.features)), np.float32),
-            "present": Shape((e,), bool),
-            "visible": Shape((a, e), bool),
-            "subtask": Shape((e,), smallest_int(m)),
-            "active": Shape((m,), bool),
-            "available": Shape((a, u), bool),
-            "target": Shape((a, u), smallest_int(e)),
-            "relations": Shape((a, e, len(spec.relations)), np.float32),
-        }
-    )
+    shapes: dict[str, Any] = {
+        "entities": Shape((e, len(spec.features)), np.float32),
+        "present": Shape((e,), bool),
+        "visible": Shape((a, e), bool),
+        "subtask": Shape((e,), smallest_int(m)),
+        "active": Shape((m,), bool),
+        "available": Shape((a, u), bool),
+        "target": Shape((a, u), smallest_int(e)),
+        "relations": Shape((a, e, len(spec.relations)), np.float32),
+    }
+    return View(**shapes)
 
 
 def outcome_shapes(spec: TaskSpec, metrics: Sequence[str]) -> Outcome:
     """Shapes and dtypes of an outcome."""
     flag, number = Shape((), bool), Shape((), np.float32)
-    return Outcome(
-        **{
-            "reward": number,
-            "subtask_rewards": Shape((spec.subtasks,), np.float32),
-            "terminated": flag,
-            "truncated": flag,
-            "finished": Shape((spec.subtasks,), bool),
-            "success": flag,
-            "metrics": dict.fromkeys(metrics, number),
-        }
-    )
+    shapes: dict[str, Any] = {
+        "reward": number,
+        "subtask_rewards": Shape((spec.subtasks,), np.float32),
+        "terminated": flag,
+        "truncated": flag,
+        "finished": Shape((spec.subtasks,), bool),
+        "success": flag,
+        "metrics": dict.fromkeys(metrics, number),
+    }
+    return Outcome(**shapes)
 
 
 def smallest_int(count: int) -> Any:
@@ -128,7 +126,8 @@ def open_memory(path: str, shapes: Memory) -> Memory:
     with open(path, "r+b") as file:
         memory = mmap.mmap(file.fileno(), 0)
     leaves, structure = jax.tree.flatten(shapes)
-    return structure.unflatten(np.ndarray(leaf.shape, leaf.dtype, memory, at) for leaf, at in _places(leaves))
+    arrays = [np.ndarray(leaf.shape, leaf.dtype, memory, at) for leaf, at in _places(leaves)]
+    return jax.tree.unflatten(structure, arrays)
 
 
 def memory_size(shapes: Memory) -> int:

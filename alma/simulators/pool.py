@@ -129,7 +129,7 @@ class Pool:
             raise SimulatorError(f"{self.options.simulator}, worker {number}: {text}")
         for fault in (fault for reply in replies.values() for fault in reply.faults):
             raise SimulatorError(self._told(fault))
-        return sum(steps * reply.count / reply.seconds for reply in replies.values())
+        return sum(steps * reply.copies / reply.seconds for reply in replies.values())
 
     # ---- how it is done
 

@@ -71,7 +71,7 @@ class Reply(NamedTuple):
     """What came of an order."""
 
     faults: list[Fault]
-    count: int = 0
+    copies: int = 0
     """For a race: the number of copies that took part."""
     seconds: float = 0.0
     """For a race: the time spent in the simulators."""

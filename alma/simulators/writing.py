@@ -83,7 +83,7 @@ class Writer:
         return found
 
 
-def _write_number(name: str, rows: np.ndarray, seat: int, value: Any) -> None:
+def _write_number(name: str, rows: Any, seat: int, value: Any) -> None:
     try:
         rows[seat] = value
     except (TypeError, ValueError) as error:
