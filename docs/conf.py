@@ -8,7 +8,7 @@ from sphinx import addnodes
 import alma
 
 project = "alma"
-author = "The alma authors"
+author = "The alma developers"
 release = version = alma.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
