@@ -29,7 +29,7 @@ from alma.training.methods import Method, learned_allocator, no_allocator, rule_
 from alma.training.options import TrainingOptions
 from alma.training.presets import preset
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "NOBODY",
