@@ -159,6 +159,10 @@ def test_a_fixed_team_keeps_those_who_are_absent_or_dead():
     assert gone > 0
 
 
+def test_a_fixed_team_keeps_to_the_interface():
+    parallel_api_test(doors(fixed_team=True), num_cycles=30)
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_infos_have_the_same_keys_and_shapes_at_all_times(task):
     """Other libraries store them in arrays."""
