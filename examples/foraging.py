@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 
 import gymnasium
 import numpy as np
+from jaxtyping import PRNGKeyArray
 from lbforaging.foraging import ForagingEnv
 
 import alma
-from alma.task.view import Allocation
-from examples.field import REWARD, RULES, Field, scene_of, spec_of, view_of
+from alma.task.view import Actions, Allocation
+from examples.field import REWARD, RULES, Field, scene_of, scripted, spec_of, view_of
 
 
 class Foraging(alma.Simulator):
@@ -33,6 +34,10 @@ class Foraging(alma.Simulator):
     @property
     def rules(self) -> Mapping[str, Callable[[alma.View], Allocation]]:
         return RULES
+
+    @property
+    def scripts(self) -> Mapping[str, Callable[[PRNGKeyArray, alma.View, Allocation], Actions]]:
+        return {"scripted": scripted}
 
     def reset(self, seed: int) -> alma.View:
         for player in self.game.players:

@@ -9,24 +9,27 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 import gymnasium
+import jax.numpy as jnp
 import numpy as np
 import rware  # noqa: F401  # registers the environments
+from jaxtyping import PRNGKeyArray
 from rware.warehouse import Direction
 
 import alma
-from alma.task.view import Allocation
+from alma.task.choice import choose_uniformly
+from alma.task.view import Actions, Allocation
 from examples.rules import closest_first, nearest
 from examples.warehouse_ways import MOVES, Ways
 
 ACTIONS = ("wait", "forward", "left", "right", "toggle load")
-TOGGLE = 4
+FORWARD, TOGGLE = 1, 4
 CLOCKWISE = (Direction.UP, Direction.RIGHT, Direction.DOWN, Direction.LEFT)
 HEADINGS = tuple(f"heads {heading.name.lower()}" for heading in CLOCKWISE)
 FEATURES = ("robot", "order", *HEADINGS, "loaded", "carries an order", "blocked ahead", "on the road", "row", "column")
 CELL = slice(-2, None)
 RELATIONS = ("south", "east", "distance", "here", "I carry it", "somebody else carries it")
 RELATIONS += ("steps to deliver it", "next: forward", "next: left", "next: right", "next: toggle load")
-STEPS = RELATIONS.index("steps to deliver it")
+STEPS, NEXT = RELATIONS.index("steps to deliver it"), RELATIONS.index("next: forward")
 FAR = 100
 """Steps to deliver an order are divided by this; orders that another robot carries are so far away."""
 REWARD = 20.0
@@ -66,6 +69,10 @@ class RobotWarehouse(alma.Simulator):
     @property
     def rules(self) -> Mapping[str, Callable[[alma.View], Allocation]]:
         return {"closest-first": partial(closest_first, distance=STEPS), "nearest": partial(nearest, distance=STEPS)}
+
+    @property
+    def scripts(self) -> Mapping[str, Callable[[PRNGKeyArray, alma.View, Allocation], Actions]]:
+        return {"scripted": scripted}
 
     # ---- episodes
 
@@ -204,7 +211,7 @@ class RobotWarehouse(alma.Simulator):
         relations[..., :2] = offset / size
         relations[..., 2] = np.abs(offset).sum(axis=-1) / size
         relations[:, agents:, 3:7] = np.stack([here, carries, taken, steps / FAR], axis=-1)
-        relations[:, agents:, 7:] = np.eye(len(MOVES))[action]
+        relations[:, agents:, NEXT:] = np.eye(len(MOVES))[action]
         return relations
 
     def scene(self, view: alma.View) -> alma.Scene:
@@ -223,3 +230,14 @@ class RobotWarehouse(alma.Simulator):
         markers = tuple(marker(entity) for entity in range(len(view.present)))
         standing = tuple("requested" if active else "" for active in view.active)
         return alma.Scene((width, height), markers, grid=True, subtask="order", standing=standing)
+
+
+def scripted(key: PRNGKeyArray, view: alma.View, allocation: Allocation) -> Actions:
+    """Do what has to be done next for one's order; wait or turn at random where another robot is in the way."""
+    agents = len(allocation)
+    mine = view.relations[jnp.arange(agents), agents + jnp.maximum(allocation, 0)]
+    wanted = 1 + jnp.argmax(mine[:, NEXT:], axis=1)
+    blocked = (view.entities[:agents, FEATURES.index("blocked ahead")] > 0) & (wanted == FORWARD)
+    possible = jnp.take_along_axis(view.available, wanted[:, None], axis=1)[:, 0] & (allocation != alma.NOBODY)
+    avoid = choose_uniformly(key, view.available & jnp.asarray([True, False, True, True, False]))
+    return jnp.where(possible & ~blocked, wanted, avoid)

@@ -7,16 +7,19 @@ from what agents observe.
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PRNGKeyArray
 from mpe2 import simple_spread_v3
 
 import alma
-from alma.task.view import Allocation
+from alma.task.view import Actions, Allocation
 from examples.rules import closest_first, nearest
 
 ACTIONS = ("wait", "west", "east", "south", "north")
 FEATURES = ("agent", "landmark", "covered", "distance to the nearest agent", "speed east", "speed north", "x", "y")
-PLACE = slice(-2, None)
+WAIT, WEST, EAST, SOUTH, NORTH = range(5)
+SPEED, PLACE = slice(4, 6), slice(-2, None)
 RELATIONS = (
     "east",
     "north",
@@ -68,6 +71,10 @@ class Spread(alma.Simulator):
         rules = {"closest-first": closest_first, "nearest": nearest}
         return {name: partial(rule, distance=DISTANCE) for name, rule in rules.items()}
 
+    @property
+    def scripts(self) -> Mapping[str, Callable[[PRNGKeyArray, alma.View, Allocation], Actions]]:
+        return {"scripted": scripted}
+
     def reset(self, seed: int) -> alma.View:
         observations, _ = self.game.reset(seed=seed)
         return self._view(observations)
@@ -102,7 +109,7 @@ class Spread(alma.Simulator):
         entities = np.zeros((2 * agents, len(FEATURES)), np.float32)
         entities[:agents, 0], entities[agents:, 1] = 1, 1
         entities[agents:, 2], entities[agents:, 3] = closest < COVERED, closest
-        entities[:agents, 4:6] = velocity
+        entities[:agents, SPEED] = velocity
         entities[:, PLACE] = places
         is_agent = np.arange(2 * agents) < agents
         east, north = offset[..., 0], offset[..., 1]
@@ -133,3 +140,14 @@ class Spread(alma.Simulator):
         standing = tuple("covered" if done else "free" for done in view.entities[self.agents :, 2])
         markers = tuple(marker(entity) for entity in range(2 * self.agents))
         return alma.Scene((4, 4), markers, subtask="landmark", standing=standing)
+
+
+def scripted(key: PRNGKeyArray, view: alma.View, allocation: Allocation) -> Actions:
+    """Go to one's landmark along the longer way, and slow down before it."""
+    agents = len(allocation)
+    offset = view.relations[jnp.arange(agents), agents + jnp.maximum(allocation, 0), :2]
+    # Thrust and friction of the environment: after this share of its speed, an agent has come to rest.
+    east, north = (offset - 0.25 * view.entities[:agents, SPEED]).T
+    horizontal, vertical = jnp.where(east > 0, EAST, WEST), jnp.where(north > 0, NORTH, SOUTH)
+    there = jnp.maximum(jnp.abs(east), jnp.abs(north)) < COVERED / 2
+    return jnp.where(there, WAIT, jnp.where(jnp.abs(east) > jnp.abs(north), horizontal, vertical))

@@ -26,7 +26,9 @@ TINY = {
 
 def test_runs_end_with_the_time_and_are_kept(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(compare, "QUICK", {**compare.QUICK, **TINY})
-    monkeypatch.setattr(compare.alma, "compare", lambda runs: pytest.fail("nothing to compare") if not runs else Table())
+    monkeypatch.setattr(
+        compare.alma, "compare", lambda runs: pytest.fail("nothing to compare") if not runs else Table()
+    )
     arguments = ["helpers.doors:Doors", "--set", "limit=3", "--methods", "flat", "--seeds", "4", "--minutes", "0"]
     monkeypatch.setattr(sys, "argv", ["compare", *arguments, "--out", str(tmp_path)])
     compare.main()
