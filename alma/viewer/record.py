@@ -21,6 +21,7 @@ from alma.play.episodes import (
 )
 from alma.play.situation import ActionValues, Candidates, situations_of
 from alma.play.team import Team, TeamParams
+from alma.task.callbacks import raises_plainly
 from alma.task.outcome import Outcome
 from alma.task.task import Task
 from alma.task.view import View
@@ -91,6 +92,7 @@ class Recording:
         return "a subtask has finished" if np.any(before & ~now) else "a subtask has appeared"
 
 
+@raises_plainly
 def record(task: Task, team: Team, params: TeamParams, episodes: int = 1, seed: int = 0) -> list[Recording]:
     """Record the first episodes of a seed, the same ones that `play_episodes` plays."""
     check_episodes(episodes)
