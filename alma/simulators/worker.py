@@ -171,10 +171,12 @@ def _random_actions(random: np.random.Generator, view: View) -> np.ndarray:
 
 def _without_our_frames(error: Exception) -> str:
     """The traceback of an error in a simulator, from the simulator on."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+    frames = theirs = error.__traceback__
+    while frames is not None:
+        if frames.tb_frame.f_code.co_filename == __file__:
+            theirs = frames.tb_next
         frames = frames.tb_next
-    return "raised an error:\n" + "".join(traceback.format_exception(error.with_traceback(frames))).rstrip()
+    return "raised an error:\n" + "".join(traceback.format_exception(error.with_traceback(theirs))).rstrip()
 
 
 def main() -> None:

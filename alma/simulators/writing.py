@@ -124,7 +124,7 @@ def _write_number(name: str, rows: Any, seat: int, value: Any) -> None:
         raise BreachError(f"{name} must be one number, not {value!r}") from error
 
 
-def _not_finite(rows: np.ndarray, seats: Sequence[int], name: str) -> Iterator[tuple[int, str]]:
+def _not_finite(rows: Any, seats: Sequence[int], name: str) -> Iterator[tuple[int, str]]:
     finite = np.isfinite(rows[seats])
     if not finite.all():
         yield from _where(~finite, seats, f"{name} holds a number that is NaN or infinite")
