@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, Integer
 
 EMPTY = -1
 
@@ -55,7 +55,7 @@ class Seats:
         self._used[chosen] = self._clock
         return chosen
 
-    def sit_down(self, seats: Int[np.ndarray, "N"], seeds: Int[np.ndarray, "N"]) -> Int[np.ndarray, "N"]:
+    def sit_down(self, seats: Int[np.ndarray, "N"], seeds: Integer[np.ndarray, "N"]) -> Int[np.ndarray, "N"]:
         """Begin new episodes; returns their numbers."""
         self.leave(seats)
         numbers = (self._next + np.arange(len(seats))) % 2**31
@@ -64,7 +64,7 @@ class Seats:
         self._seat_of.update(zip(numbers.tolist(), seats.tolist(), strict=True))
         return numbers
 
-    def leave(self, seats: Iterable[int]) -> None:
+    def leave(self, seats: Iterable) -> None:
         """The episodes of these seats are over, or lost."""
         for seat in seats:
             self._seat_of.pop(int(self.episode[seat]), None)
