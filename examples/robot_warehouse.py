@@ -6,6 +6,7 @@ Where a robot has to go for an order, shelf by shelf and turn by turn, is told b
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import gymnasium
@@ -38,22 +39,30 @@ PICK_UP, APPROACH = 0.25, 0.02
 """Paid for lifting the shelf of an order, and for each step that an order is nearer to its delivery; in deliveries."""
 
 
+@dataclass(eq=False)
 class RobotWarehouse(alma.Simulator):
-    """RWARE as it is registered with Gymnasium, such as `rware-tiny-4ag-v2`, with a book of orders."""
+    """Robots bring requested shelves to the goals, order by order, until a book of orders is done."""
+
+    env: str = "rware-tiny-4ag-v2"
+    """Name at Gymnasium: the size of the warehouse, and the number of robots."""
+    orders: int = 8
+    """Number of orders in the book."""
+    max_steps: int = 150
+    """Time limit in steps."""
 
     metrics = ("delivered",)
 
-    def __init__(self, env: str = "rware-tiny-4ag-v2", orders: int = 8, max_steps: int = 150) -> None:
-        """`env` says the size and the robots; `orders` are in the book; an episode has at most `max_steps` steps."""
-        self.game = gymnasium.make(env, disable_env_checker=True).unwrapped
-        if orders < self.game.request_queue_size:
-            raise ValueError(f"orders must be at least {self.game.request_queue_size}, which {env} requests at once")
-        self.name, self.orders, self.max_steps = env, orders, max_steps
+    def __post_init__(self) -> None:
+        self.game = gymnasium.make(self.env, disable_env_checker=True).unwrapped
+        if self.orders < (at_once := self.game.request_queue_size):
+            raise ValueError(f"orders must be at least {at_once}, which {self.env} requests at once, not {self.orders}")
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, not {self.max_steps}")
 
     @property
     def spec(self) -> alma.TaskSpec:
         return alma.TaskSpec(
-            name=self.name,
+            name=self.env,
             agents=self.game.n_agents,
             entities=self.game.n_agents + self.orders,
             subtasks=self.orders,

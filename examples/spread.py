@@ -5,6 +5,7 @@ from what agents observe.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import jax.numpy as jnp
@@ -40,15 +41,19 @@ REWARD = 0.5
 """What rewards are multiplied with."""
 
 
+@dataclass(eq=False)
 class Spread(alma.Simulator):
-    """Simple spread of PettingZoo's multi-particle environments."""
+    """Agents have to cover as many landmarks, all at once."""
+
+    agents: int = 4
+    """Number of agents, and of landmarks."""
+    max_steps: int = 40
+    """Time limit in steps."""
 
     metrics = ("covered",)
 
-    def __init__(self, agents: int = 4, max_steps: int = 40) -> None:
-        """There are as many landmarks as `agents`. An episode has at most `max_steps` steps."""
-        self.agents, self.max_steps = agents, max_steps
-        self.game = simple_spread_v3.parallel_env(N=agents, max_cycles=max_steps, terminate_on_success=True)
+    def __post_init__(self) -> None:
+        self.game = simple_spread_v3.parallel_env(N=self.agents, max_cycles=self.max_steps, terminate_on_success=True)
 
     @property
     def spec(self) -> alma.TaskSpec:
