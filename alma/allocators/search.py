@@ -52,8 +52,11 @@ class SearchAllocator:
 BLOCK = 256
 """Number of allocations that are valued in one batch."""
 
-SWEEPS = 20
-"""Maximum number of sweeps over all agents."""
+MOVES = 20
+"""Maximum number of moves for each agent."""
+
+TOLERANCE = 1e-5
+"""Relative gain below which a move is taken for rounding."""
 
 
 def count_allocations(view: View, agents: int) -> Float[Array, ""]:
@@ -103,27 +106,23 @@ def search_nearby(
     previous: Int[Array, "A"],
     starts: int,
 ) -> Int[Array, "A"]:
-    """Coordinate ascent from `starts` proposals: move one agent after another to its best subtask, until none moves;
+    """Steepest ascent from `starts` proposals: make the single move that the critic values most, until none is better;
     returns the best allocation found."""
     encoded = networks.encode(params, view, previous)
     agents, subtasks = previous.shape[-1], view.active.shape[-1]
     allowed = allowed_subtasks(view, agents)
 
-    def move(allocations: Int[Array, "P A"], agent: int) -> Int[Array, "P A"]:
-        alternatives = allocations[:, None, :].repeat(subtasks, axis=1).at[:, :, agent].set(jnp.arange(subtasks))
-        values = networks.values(params, encoded, alternatives.reshape(-1, agents)).reshape(-1, subtasks)
-        best = jnp.argmax(jnp.where(allowed[agent], values, -jnp.inf), axis=-1)
-        return allocations.at[:, agent].set(jnp.where(jnp.any(allowed[agent]), best, NOBODY))
-
-    def sweep(carry: tuple[Int[Array, ""], Int[Array, "P A"], Bool[Array, ""]]) -> tuple:
+    def improve(carry: tuple[Int[Array, ""], Int[Array, "A"], Bool[Array, ""]]) -> tuple:
         count, before, _ = carry
-        after = before
-        for agent in range(agents):
-            after = move(after, agent)
-        return count + 1, after, jnp.any(after != before)
+        values = networks.values_of_moves(params, encoded, before, allowed)
+        now = networks.values(params, encoded, before[None])[0]
+        agent, subtask = jnp.divmod(jnp.argmax(values), subtasks)
+        better = jnp.max(values) > now + TOLERANCE * jnp.abs(now)
+        return count + 1, before.at[agent].set(jnp.where(better, subtask, before[agent])), better
 
-    proposals = networks.proposals(params, key, encoded, starts)
-    _, found, _ = jax.lax.while_loop(
-        lambda carry: carry[2] & (carry[0] < SWEEPS), sweep, (jnp.int32(0), proposals, jnp.asarray(True))
-    )
+    def climb(proposal: Int[Array, "A"]) -> Int[Array, "A"]:
+        start = jnp.int32(0), proposal, jnp.asarray(True)
+        return jax.lax.while_loop(lambda carry: carry[2] & (carry[0] < MOVES * agents), improve, start)[1]
+
+    found = jax.vmap(climb)(networks.proposals(params, key, encoded, starts))
     return found[jnp.argmax(networks.values(params, encoded, found))]
