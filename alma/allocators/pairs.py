@@ -6,6 +6,7 @@ proposed or valued.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -13,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from alma.allocators.proposal import UNROLLED, Index
 from alma.nn.layers import Dense
 from alma.nn.masks import allocation_matrix, bounded_sum
 from alma.task.view import View
@@ -78,13 +80,17 @@ class PairProposalEncoding(NamedTuple):
     """Weights of the last layer, which outputs logits."""
     allowed: Bool[Array, "*b A M"]
 
+    @property
+    def memory_grows(self) -> bool:
+        return False
+
     def start(self) -> Any:
         return jnp.zeros_like(self.own[..., 0, :, :])
 
-    def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
+    def logits(self, agent: Index, memory: Any) -> Float[Array, "*b M"]:
         return nn.relu(self.own[..., agent, :, :] + memory) @ self.score
 
-    def remember(self, agent: int, memory: Any, taken: Float[Array, "*b M"]) -> Any:
+    def remember(self, agent: Index, memory: Any, taken: Float[Array, "*b M"]) -> Any:
         return memory + taken[..., None] * self.given[..., agent, :, :]
 
 
@@ -106,15 +112,26 @@ class PairProposal(nn.Module):
 def sum_per_subtask(codes: Float[Array, "*b A M H"], allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P M H"]:
     """The sum, per subtask, of the embeddings of the pairs in an allocation.
 
-    Sums agent by agent: a product with the one-hot allocation matrix takes more than twice as long.
+    Sums agent by agent: a product with the one-hot allocation matrix takes more than twice as long. For many agents,
+    each chosen embedding is added to its subtask alone.
     """
     agents, subtasks = codes.shape[-3:-1]
+    if agents > UNROLLED:
+        return _scatter_per_subtask(codes[..., None, :, :, :], allocations)
 
     def given(agent: int) -> Float[Array, "*b P M H"]:
         takes = allocations[..., agent, None] == jnp.arange(subtasks)
         return jnp.where(takes[..., None], codes[..., None, agent, :, :], 0)
 
     return sum(map(given, range(1, agents)), start=given(0))
+
+
+@partial(jnp.vectorize, signature="(a,m,h),(a)->(m,h)")
+def _scatter_per_subtask(codes: Float[Array, "A M H"], allocation: Int[Array, "A"]) -> Float[Array, "M H"]:
+    agents, subtasks, width = codes.shape
+    chosen = codes[jnp.arange(agents), jnp.maximum(allocation, 0)]
+    nowhere = jnp.where(allocation >= 0, allocation, subtasks)  # out of bounds: dropped
+    return jnp.zeros((subtasks, width), codes.dtype).at[nowhere].add(chosen, mode="drop")
 
 
 class Scaled(nn.Module):

@@ -22,8 +22,7 @@ ALL_AT_MOST = 10_000
 class SearchAllocator:
     """Maximises the critic of a learned allocator over all allocations, not only over its candidates.
 
-    Values every allocation if there are at most `all_at_most`; otherwise improves proposals agent by agent, as many as
-    there are in training: each is improved until no agent moves, so that more of them would cost time above all.
+    Values every allocation if there are at most `all_at_most`; otherwise improves the best proposals move by move.
     """
 
     learned: LearnedAllocator
@@ -39,7 +38,8 @@ class SearchAllocator:
         best = search_all(networks, params, view, previous, self.all_at_most)
         if view.active.shape[-1] ** len(previous) <= self.all_at_most:  # static upper bound
             return best
-        improved = search_nearby(networks, params, key, view, previous, self.learned.candidates.proposals)
+        counts = self.learned.played_candidates
+        improved = search_nearby(networks, params, key, view, previous, counts.proposals)
         return jnp.where(count_allocations(view, len(previous)) <= self.all_at_most, best, improved)
 
     def explain_allocation(
@@ -54,6 +54,9 @@ BLOCK = 256
 
 MOVES = 20
 """Maximum number of moves for each agent."""
+
+CLIMBS = 2
+"""Number of proposals that are improved: those of highest value."""
 
 TOLERANCE = 1e-5
 """Relative gain below which a move is taken for rounding."""
@@ -104,10 +107,10 @@ def search_nearby(
     key: PRNGKeyArray,
     view: View,
     previous: Int[Array, "A"],
-    starts: int,
+    proposals: int,
 ) -> Int[Array, "A"]:
-    """Steepest ascent from `starts` proposals: make the single move that the critic values most, until none is better;
-    returns the best allocation found."""
+    """Steepest ascent from the best of `proposals`: make the single move that the critic values most, until none is
+    better; returns the best allocation found."""
     encoded = networks.encode(params, view, previous)
     agents, subtasks = previous.shape[-1], view.active.shape[-1]
     allowed = allowed_subtasks(view, agents)
@@ -124,5 +127,7 @@ def search_nearby(
         start = jnp.int32(0), proposal, jnp.asarray(True)
         return jax.lax.while_loop(lambda carry: carry[2] & (carry[0] < MOVES * agents), improve, start)[1]
 
-    found = jax.vmap(climb)(networks.proposals(params, key, encoded, starts))
+    drawn = networks.proposals(params, key, encoded, proposals)
+    _, best = jax.lax.top_k(networks.values(params, encoded, drawn), min(CLIMBS, proposals))
+    found = jax.vmap(climb)(drawn[best])
     return found[jnp.argmax(networks.values(params, encoded, found))]

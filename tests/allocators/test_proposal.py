@@ -10,6 +10,8 @@ import pytest
 from helpers.views import FEATURES, random_view, rename_subtasks, select_entities, without
 
 from alma import NOBODY
+from alma.allocators import pairs
+from alma.allocators import proposal as proposals
 from alma.allocators.networks import PairNetworks, PointerNetworks
 from alma.allocators.pairs import PairEncoder
 from alma.allocators.proposal import allowed_subtasks, log_probability, propose
@@ -309,3 +311,23 @@ def test_summaries_of_larger_teams_are_those_of_average_teams():
     np.testing.assert_allclose(found[:2, :2], expected, atol=1e-5)
     unbounded, _ = PairEncoder(8, 1).apply(params, twice, nobody)
     assert not np.allclose(unbounded[:2, :2], expected, atol=1e-2)
+
+
+def test_loops_over_many_agents_are_no_other_than_unrolled_ones(monkeypatch):
+    network, key = NETWORKS["pairs"], jax.random.key(3)
+    view = random_view(agents=4, things=4, subtasks=3)
+    previous = jnp.asarray([0, NOBODY, 2, 1])
+    params = network.init(key, view, previous)
+    encoded = network.encode(params, view, previous)
+
+    def everything():
+        drawn = network.proposals(params, key, encoded, 5)
+        drawn = drawn.at[0, 1].set(NOBODY)
+        return drawn, network.values(params, encoded, drawn), network.log_probabilities(params, encoded, drawn)
+
+    unrolled = everything()
+    for module in (pairs, proposals):
+        monkeypatch.setattr(module, "UNROLLED", 2)
+    looped = everything()
+    np.testing.assert_array_equal(looped[0], unrolled[0])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), looped[1:], unrolled[1:])
