@@ -53,9 +53,9 @@ def allowed_subtasks(view: View, agents: int) -> Bool[Array, "*b A M"]:
 
 
 def agent_by_agent(
-    encoding: ProposalEncoding, body: Callable[[Index, Any], tuple[Any, Array]]
+    encoding: ProposalEncoding, step: Callable[[Index, Any], tuple[Any, Array]]
 ) -> Shaped[Array, "A *r"]:
-    """Go through all agents in their order: `body` gets an agent and the memory, and returns the next memory and a
+    """Go through all agents in their order: `step` gets an agent and the memory, and returns the next memory and a
     result. Returns the results of all agents."""
     agents, memory = encoding.allowed.shape[-2], encoding.start()
     if agents > UNROLLED and not encoding.memory_grows:
