@@ -153,6 +153,11 @@ class HostTask(Task[HostState]):
         return now, self._reached(state, reached, lost), outcome
 
     def _reset_rows(self, keys: Key[Array, "N"]) -> HostState:
+        if len(keys) > self.simulators:
+            raise ValueError(
+                f"{self.spec.name}: {len(keys)} copies of the simulator are needed at once, and there are at most "
+                f"{self.simulators}: raise `simulators`, or lower collection.environments"
+            )
         return io_callback(partial(_start, self), self._state_shapes(len(keys)), _seeds(keys))
 
     def _step_rows(self, state: HostState, actions: Int[Array, "N A"]) -> tuple[HostState, Outcome]:

@@ -43,12 +43,7 @@ class Seats:
         return seats
 
     def choose(self, count: int) -> Int[np.ndarray, "N"]:
-        """Seats for new episodes: empty ones, then those that have not been used for longest."""
-        if count > len(self.episode):
-            raise ValueError(
-                f"{count} copies of the simulator are needed at once, and there are at most {len(self.episode)}: play "
-                f"fewer episodes in parallel (when training, collection.environments), or raise `simulators`"
-            )
+        """Seats for new episodes, of which there must be enough: empty ones, then those not used for longest."""
         self._clock += 1
         order = np.lexsort((np.arange(len(self.episode)), self._used, self.episode != EMPTY))
         chosen = np.sort(order[:count])

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from alma.simulators.seats import EMPTY, Seats
 
@@ -45,8 +44,3 @@ def test_episodes_have_numbers_of_their_own():
     numbers = np.concatenate([begin(seats, 3)[1] for _ in range(4)])
     assert len(set(numbers.tolist())) == 12
     assert (numbers >= 0).all()
-
-
-def test_more_copies_than_there_are_seats_are_refused():
-    with pytest.raises(ValueError, match=r"5 copies .* at most 4: play fewer episodes in parallel"):
-        Seats(4).choose(5)
