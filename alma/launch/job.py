@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from alma.files import read_json_lines
 from alma.launch.estimate import SPEEDUP, training_minutes
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
+from alma.runs.metrics import read_metrics
 from alma.runs.policy import WEIGHTS
 
 
@@ -42,6 +42,11 @@ class Job:
     """Further arguments of `alma resume`."""
 
     @property
+    def resume_arguments(self) -> tuple[str, ...]:
+        """All arguments of `alma resume` besides the folder: code of the user's own was named with the run."""
+        return (*self.arguments, *(("--trust",) if self.config.own_code else ()))
+
+    @property
     def name(self) -> str:
         return self.folder.path.name
 
@@ -50,7 +55,7 @@ class Job:
         """The state of the run. Published runs are finished runs without weights."""
         if self.folder.result.exists():
             return "finished" if (self.folder.path / WEIGHTS).exists() else "published"
-        return "begun" if self.folder.config.exists() else "new"
+        return "begun" if self.folder.config.exists() and not self.folder.is_blank() else "new"
 
     @property
     def done(self) -> bool:
@@ -61,7 +66,7 @@ class Job:
         """Environment steps so far, from its last line of metrics."""
         if self.done:
             return self.config.options.steps
-        lines = read_json_lines(self.folder.metrics)
+        lines = read_metrics(self.folder.metrics)
         return lines[-1]["step"] if lines else 0
 
     @property
@@ -77,7 +82,8 @@ class Job:
             self.folder.check_free(force)
             return
         learns = self.config.make_team().allocator.learns
-        if _essence(self.folder.read_config(), learns) != _essence(self.config, learns):
+        there = self.folder.read_config(trust=True)  # only compared: what it names is not imported
+        if _essence(there, learns) != _essence(self.config, learns):
             raise ValueError(
                 f"{self.folder.path} holds a run with other options: choose another --out, or move that folder away"
             )

@@ -83,6 +83,12 @@ METHODS = {
 }
 
 
+def is_imported(name: str) -> bool:
+    """Whether a name stands for a method of the user's own, `module:NAME`, rather than for a built-in one."""
+    kind, colon, _ = name.partition(":")
+    return kind not in METHODS and bool(colon)
+
+
 def find_method(name: str) -> Method:
     """A built-in method by its name or as `heuristic:NAME`, or the user's own as `module:NAME`."""
     kind, _, rest = name.partition(":")
@@ -90,7 +96,7 @@ def find_method(name: str) -> Method:
         if rest and kind != "heuristic":
             raise ValueError(f"the method {kind!r} has no variants: write {kind}, not {name}")
         return METHODS[kind]
-    if not rest:
+    if not is_imported(name):
         raise ValueError(f"unknown method {name!r}: choose from {', '.join(METHODS)}, or name your own as module:NAME")
     found = import_by_name("method", name)
     if not isinstance(found, Method):

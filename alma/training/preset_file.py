@@ -3,6 +3,7 @@
 For example `{"preset": "fast", "options": {"actors.n_step": 3}}`. Loading one is reading data: nothing is run.
 """
 
+import sys
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
@@ -80,8 +81,23 @@ def flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
 def check_option(path: str, value: Any) -> None:
     """Raise a ValueError if there is no option of this path, or the value is not of its type."""
     kind = option_type(path)
+    check_value(path, kind, value)
+
+
+def check_value(path: str, kind: Any, value: Any) -> None:
+    """Raise a ValueError unless the value is of the type that an entry of this path has."""
     if not _fits(kind, value):
-        raise ValueError(f"{path} must be {_described(kind)}, not {value!r}")
+        raise ValueError(f"{path} must be {_described(kind)}, not {shortened(value)}")
+
+
+def shortened(value: Any) -> str:
+    """A value as it is written, for messages; what is long is cut."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+LONGEST = 60
+"""Most characters of a value in a message."""
 
 
 def option_type(path: str) -> Any:
@@ -104,13 +120,13 @@ def _names(kind: Any) -> list[str]:
 
 def _fits(kind: Any, value: Any) -> bool:
     if get_origin(kind) is Literal:
-        return value in get_args(kind)
+        return isinstance(value, str) and value in get_args(kind)
     if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     return type(value) is kind
 
 
 def _described(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return f"one of {', '.join(get_args(kind))}"
-    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, str(kind))
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(kind, "a table")
