@@ -20,6 +20,7 @@ from alma.task.check import TaskError, check_task
 from alma.task.outcome import Outcome
 from alma.task.registry import make, register, task_names
 from alma.task.scene import Line, Marker, Place, Scene
+from alma.task.simulator import Simulator
 from alma.task.spec import TaskSpec
 from alma.task.task import Task
 from alma.task.view import NOBODY, View, available_under
@@ -48,6 +49,7 @@ __all__ = [
     "RuleAllocator",
     "Scene",
     "Scope",
+    "Simulator",
     "Situation",
     "Task",
     "TaskError",

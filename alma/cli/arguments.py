@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 import tyro
 
+from alma.cli.mirrors import Suggested
 from alma.play.team import Team, TeamParams
 from alma.runs.config import check_seed
 from alma.runs.policy import Policy, load
@@ -13,9 +14,15 @@ from alma.runs.pretrained import DEFAULT, locate
 from alma.task.importing import Trust
 from alma.task.registry import make
 from alma.task.task import Task
+from alma.training.presets import PRESETS
 
 Switch: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
 """A flag without its opposite: `--no-train` without `--no-no-train`."""
+
+PresetOrFile: TypeAlias = Annotated[
+    str, Suggested(tuple(PRESETS)), tyro.conf.arg(metavar="{" + ",".join(PRESETS) + "}|FILE")
+]
+"""The name of a preset, or a preset file."""
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,10 @@ def overview() -> Any:
     """All commands as one type, for the help that lists them and for completion."""
     return Union[  # noqa: UP007
         tuple(
-            Annotated[mirror_type(kind), tyro.conf.subcommand(name, description=str(kind.__doc__).partition("\n")[0])]
+            Annotated[
+                mirror_type(kind, completes=True),
+                tyro.conf.subcommand(name, description=str(kind.__doc__).partition("\n")[0]),
+            ]
             for name, kind in COMMANDS.items()
         )
     ]

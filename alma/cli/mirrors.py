@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import tyro
 
@@ -22,10 +22,22 @@ FLAT = tyro.conf.arg(name="")
 """Marks a field whose own fields are flags without its name in front of them."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Suggested:
+    """Marks a text for which shell completion suggests some values, although any other will do too."""
+
+    values: tuple[str, ...]
+
+
 @functools.cache
-def mirror_type(kind: type, hidden: Hidden = frozenset()) -> type:
-    """A dataclass with the same fields, nested ones mirrored too, that refuses nothing."""
+def mirror_type(kind: type, hidden: Hidden = frozenset(), completes: bool = False) -> type:
+    """A dataclass with the same fields, nested ones mirrored too, that refuses nothing.
+
+    One for shell completion (`completes`) has suggested values as the only ones.
+    """
     docs, hints = field_docs(kind), get_type_hints(kind, include_extras=True)
+    if completes:
+        hints = {name: _as_choice(hint) for name, hint in hints.items()}
     fields = [
         (field.name, *_mirror_field(field, hints[field.name], docs.get(field.name, ""), hidden))
         for field in dataclasses.fields(kind)
@@ -60,6 +72,15 @@ def _mirror_hint(hint: Any, hidden: Hidden) -> Any:
     if get_origin(inner) in (Union, types.UnionType):
         return Union[tuple(_mirror_hint(part, hidden) for part in get_args(inner))]  # noqa: UP007
     return mirror_type(inner, hidden) if dataclasses_in(inner) else inner
+
+
+def _as_choice(hint: Any) -> Any:
+    """A type with suggested values as the only ones; other types as they are."""
+    inner, marks = split_annotation(hint)
+    if get_origin(inner) in (Union, types.UnionType) and not marks:
+        return Union[tuple(map(_as_choice, get_args(inner)))]  # noqa: UP007
+    values = tuple(value for mark in marks if isinstance(mark, Suggested) for value in mark.values)
+    return Annotated[(Literal[values], *marks)] if values else hint
 
 
 def mirror_value(value: Any, hidden: Hidden) -> Any:

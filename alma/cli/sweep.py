@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from alma.cli.arguments import Switch, parse_seeds, parse_setting
+from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
 from alma.cli.launching import LaunchOptions, plan_table
 from alma.cli.mirrors import FLAT
 from alma.cli.showing import console, messages
@@ -38,7 +38,7 @@ class SweepRuns:
     """Seeds of every combination: `0..4`, or `1,5,7`. If not given: 0."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """Option of the task for all runs, such as --set agents=3; may be repeated."""
-    preset: str | None = None
+    preset: PresetOrFile | None = None
     """Preset that options start from, by its name or as a file. If not given: fast."""
     steps: int | None = None
     """Environment steps of every run. If not given, those of the preset."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from alma.cli.arguments import Switch, parse_seeds, parse_setting
+from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
 from alma.cli.launching import LaunchOptions, results_table
 from alma.cli.mirrors import FLAT, Hidden
 from alma.cli.parsing import HELP, errors_name_help, parse, read
@@ -20,7 +20,7 @@ from alma.runs.progress import make_display
 from alma.runs.sinks import require_wandb
 from alma.training.options import TrainingOptions
 from alma.training.preset_file import find_preset, preset_stem
-from alma.training.presets import FAST, PRESETS, with_actors
+from alma.training.presets import FAST, with_actors
 
 OF_BOTH = ("networks", "optimiser", "clip", "popart", "final_rate", "target_rate", "target_episodes", "reward_scale")
 
@@ -51,7 +51,7 @@ class Train:
     actors: Literal["aqmix", "refil"] | None = None
     """How actors learn: by attention QMIX (aqmix), or with REFIL's imagined groups as well (refil). If not given, as
     the preset has it for the task."""
-    preset: Annotated[str, tyro.conf.arg(metavar="{" + ",".join(PRESETS) + "}|FILE")] = "fast"
+    preset: PresetOrFile = "fast"
     """Preset that all options below start from: fast (minutes on few cores), long (half an hour), faithful (the paper's
     networks and losses, otherwise as fast), paper (everything as in the paper; days), tiny (a first look), or a preset
     file (.toml, .json)."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from alma.cli.arguments import Switch, parse_seeds, parse_setting
+from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
 from alma.cli.launching import LaunchOptions
 from alma.cli.mirrors import FLAT
 from alma.cli.showing import console, messages
@@ -37,7 +37,7 @@ class Tune:
     """Option of the task, such as --set agents=3; may be repeated."""
     method: str = "alma"
     """Method to train (`alma methods` lists them), or your own as module:NAME."""
-    preset: str = "fast"
+    preset: PresetOrFile = "fast"
     """Preset that all other options have, by its name or as a file."""
     seeds: str = "0..2"
     """Seeds of every trial, over which results are averaged: `0..2`, or `1,5,7`."""

@@ -3,13 +3,16 @@
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from alma.cli import compare
 from alma.cli.main import main
 
 RUNS = Path(__file__).parents[2] / "results" / "runs"
 
 
-def test_published_runs_are_compared_as_published(tmp_path, capsys):
+def test_published_runs_are_compared_as_published(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(compare, "console", Console(width=200))  # wide enough for whole cells
     runs = [str(RUNS / f"save-the-city_{method}_fast_{seed}") for method in ("flat", "random") for seed in (0, 1)]
     main(["compare", *runs, "--out", str(tmp_path / "out"), "--no-plots"])
     text = capsys.readouterr().out

@@ -33,6 +33,7 @@ def test_bash_completes_commands_flags_and_values(capsys, tmp_path):
     assert set(COMMANDS) <= set(completed(""))
     assert completed("train", "--allocator.play-p") == ["--allocator.play-period"]
     assert completed("train", "save-the-city", "--preset", "f") == ["fast", "faithful"]
+    assert completed("sweep", "save-the-city", "--preset", "t") == ["tiny"]
     assert completed("bench", "e") == ["env"]
 
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alma.learning.learner import Clock, begin_learner
+from alma.learning.learner import Clock, begin_learner, gradient_step, update_average
 from alma.learning.options import LearningOptions
 
 

@@ -56,7 +56,7 @@ def test_actors_of_one_run_under_the_allocator_of_another(one, other, situations
         actions, allocations = played(playing, situations)
         np.testing.assert_array_equal(actions, of_other[0])
         np.testing.assert_array_equal(allocations, of_one[1])
-        assert playing[0].period == one.period == 1, "an allocator keeps its period"
+        assert playing[0].play_period == one.period == 1, "an allocator keeps its period"
 
 
 def test_a_rule_in_place_of_an_allocator(one, situations):

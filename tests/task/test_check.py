@@ -194,7 +194,7 @@ BROKEN = {
     "a scene must have 5 markers, one for each entity, not 1": breaking(
         scene=lambda self, state: Scene((9, 9), (Marker("agent", (1, 1)),))
     ),
-    "a scene must have a thing for every entity that is present": breaking(
+    "a scene must have a marker for every entity that is present": breaking(
         scene=lambda self, state: Scene((9, 9), (Marker("agent", (1, 1)),) * 5)
     ),
     "a scene must say how each of 3 subtasks stands": breaking(
