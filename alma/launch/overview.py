@@ -14,7 +14,6 @@ from rich.text import Text
 from alma.launch.estimate import clock
 from alma.launch.job import Job, time_for
 from alma.runs.lock import recorded_holder
-from alma.runs.metrics import read_metrics
 
 SHOW_SECONDS = 2.0
 """Time between two looks at the files of runs, which may be on slow storage."""
@@ -38,7 +37,7 @@ class Standing:
 
 def standing(job: Job) -> Standing:
     """Where a run stands."""
-    lines = read_metrics(job.folder.metrics)
+    lines = job.metrics
     holder = recorded_holder(job.folder.lock)
     return Standing(
         place=holder.host if holder else "",
