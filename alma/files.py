@@ -12,6 +12,9 @@ from typing import Any
 UNFINISHED = ".unfinished"
 """The file name extension of a file that is being written."""
 
+DEEPEST = 50
+"""Most levels of tables and lists in a file."""
+
 MOST_BYTES = 2**28
 """Largest text file that is read; what we write is thousands of times smaller."""
 
@@ -57,9 +60,11 @@ def read_data(path: Path) -> dict[str, Any]:
     if path.suffix == ".json":
         return read_json(path)
     try:
-        return tomllib.loads(read_text(path))
+        data = tomllib.loads(read_text(path))
+        _check_depth(data)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"{path} cannot be read: {brief(error)}") from None
+    return data
 
 
 def read_text(path: Path) -> str:
@@ -75,9 +80,32 @@ def read_text(path: Path) -> str:
 def parse_json(text: str, path: Path) -> Any:
     """JSON data from a text. Raises a ValueError that names the file it is from if it is invalid."""
     try:
-        return json.loads(text)
+        data = json.loads(text)
+        _check_depth(data)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"{path} cannot be read: {brief(error)}") from None
+    return data
+
+
+def _check_depth(data: Any) -> None:
+    """Raise a ValueError if tables or lists are nested so deeply that going through them would exhaust the stack."""
+    level = [data] if isinstance(data, dict | list) else []
+    for _ in range(DEEPEST):
+        if not level:
+            return
+        level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]
+        level = [inner for inner in level if isinstance(inner, dict | list)]
+    raise ValueError(f"tables or lists are nested more than {DEEPEST} deep")
+
+
+def brief(error: object) -> str:
+    """An error's message, cut if it is long: values from damaged files can be of any length."""
+    text = str(error)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+LONGEST = 500
+"""Most characters of a message about what is in a file."""
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from jaxtyping import Bool
 from rich.console import Console
 from rich.progress import track
 
-from alma.files import read_json, write_json
+from alma.files import brief, read_json, write_json
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
 from alma.play.summary_check import check_summary
@@ -99,12 +99,20 @@ def _kept(file: Path, replaceable: bool) -> dict[str, Any]:
     if not file.exists():
         return {}
     try:
-        kept = read_json(file)
-        check_played(kept)
-    except ValueError as error:
+        return read_played(file)
+    except ValueError:
         if replaceable:
             return {}
-        raise ValueError(f"{file} is damaged: {error}; restore it, or leave the run out") from None
+        raise
+
+
+def read_played(file: Path) -> dict[str, Any]:
+    """A summary that `played` stored. Raises a ValueError that names the file if it contradicts itself."""
+    kept = read_json(file)
+    try:
+        check_played(kept)
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged: {brief(error)}; restore it, or leave the run out") from None
     return kept
 
 

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from alma.files import atomic_write
+from alma.files import atomic_write, brief
 
 Tree = TypeVar("Tree")
 
@@ -73,7 +73,7 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     except Exception as error:  # a flipped bit may be anywhere: in names, sizes, methods of compression
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which damaged places in the file lead to
             raise
-        raise CheckpointError(f"{path} is damaged: {error}") from None
+        raise CheckpointError(f"{path} is damaged: {brief(error)}") from None
 
 
 def load_tree(path: Path, like: Tree) -> Tree:
@@ -121,7 +121,7 @@ def misfit(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str:
         (found.keys() - expected.keys(), "nothing here takes"),
     ):
         if names:
-            return f"{what} {len(names)} array{'s' if len(names) > 1 else ''}, such as {min(names)}"
+            return f"{what} {len(names)} array{'s' if len(names) > 1 else ''}, such as {brief(min(names))}"
     for name, leaf in expected.items():
         if (found[name].shape, found[name].dtype) != (leaf.shape, leaf.dtype):
             return f"{name} is {found[name].dtype}{found[name].shape}, not {leaf.dtype}{leaf.shape}"

@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from alma.files import brief
 from alma.task import registry
 from alma.task.importing import Trust, check_trusted
 from alma.task.task import Task
@@ -115,7 +116,7 @@ def from_json(data: Any, trust: Trust = False, source: object = "the configurati
             raise ValueError(f"it has no {', '.join(missing)}")
         config = _build(RunConfig, {name: value for name, value in data.items() if name != "versions"})
     except ValueError as error:
-        raise ValueError(f"{source} cannot be read: {error}") from None
+        raise ValueError(f"{source} cannot be read: {brief(error)}") from None
     check_code(config.task, [config.method], trust, source)
     return config
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alma.files import read_json_lines
+from alma.files import brief, read_json_lines
 from alma.play.summary_check import check_numbers, check_summary
 
 EVALUATION = "evaluation/"
@@ -90,7 +90,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
             if line["step"] < before:
                 raise ValueError(f"step {line['step']:,} comes after step {before:,}")
         except ValueError as error:
-            raise ValueError(f"{path} is damaged in line {number}: {error}; delete that line") from None
+            raise ValueError(f"{path} is damaged in line {number}: {brief(error)}; delete that line") from None
         before = line["step"]
     return lines
 

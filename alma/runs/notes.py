@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from alma.files import brief
 from alma.play.summary_check import check_numbers, check_summary
 from alma.runs.checkpoint import CheckpointError
 
@@ -25,4 +26,4 @@ def check_notes(path: Path, notes: dict[str, Any]) -> None:
         if not all(isinstance(value, int | float) for value in notes["metrics"]["totals"].values()):
             raise ValueError("totals of metrics must be numbers")
     except ValueError as error:
-        raise CheckpointError(f"{path} is damaged: its notes are not such as a run writes: {error}") from None
+        raise CheckpointError(f"{path} is damaged: its notes are not such as a run writes: {brief(error)}") from None

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from alma.allocators.rules import allocator_by_name
 from alma.allocators.search import SearchAllocator
+from alma.files import brief
 from alma.play.scripts import scripted_actors
 from alma.play.situation import Situation, Strategy
 from alma.play.team import PlayingAllocator, Team, TeamParams
@@ -279,7 +280,7 @@ def load(path: str | Path, *, trust: Trust = False, task: str | None = None) -> 
     try:
         like = params_like(config.make_team(), config.make_task())
     except ValueError as error:
-        raise ValueError(f"cannot load {file}: {error}") from None
+        raise ValueError(f"cannot load {file}: {brief(error)}") from None
     expected = dict(named_leaves(like))
     if wrong := misfit(expected, tensors):
         raise ValueError(f"{file} does not fit the configuration inside it: {wrong}")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from alma.files import read_json
+from alma.files import brief, read_json
 from alma.play.summary_check import check_numbers, check_summary
 
 
@@ -13,7 +13,7 @@ def read_result(path: Path) -> dict[str, Any]:
     try:
         check_result(result)
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}; restore it, or leave the run out") from None
+        raise ValueError(f"{path} is damaged: {brief(error)}; restore it, or leave the run out") from None
     return result
 
 

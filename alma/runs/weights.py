@@ -13,7 +13,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save as to_bytes
 
-from alma.files import atomic_write, parse_json
+from alma.files import atomic_write, brief, parse_json
 
 CONFIG, DIGEST = "alma_config", "alma_digest"
 """Keys of the metadata. Files of the first edition have no digest."""
@@ -35,7 +35,7 @@ def read_weights(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
     except OSError as error:
         raise ValueError(f"cannot load {path}: {error}") from None
     except Exception as error:  # damage may be anywhere: in names, types, shapes, places
-        raise ValueError(f"cannot load {path}: it is damaged, or not a file of weights ({error})") from None
+        raise ValueError(f"cannot load {path}: it is damaged, or not a file of weights ({brief(error)})") from None
     if CONFIG not in described:
         raise ValueError(f"{path} was not written by alma: it has no configuration inside")
     if described.get(DIGEST, digest(tensors, described[CONFIG])) != digest(tensors, described[CONFIG]):

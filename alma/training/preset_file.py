@@ -10,7 +10,7 @@ from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from alma.files import DATA_FILES, read_data
+from alma.files import DATA_FILES, brief, read_data
 from alma.training.options import TrainingOptions, with_overrides
 from alma.training.presets import PRESETS, preset
 
@@ -36,17 +36,17 @@ def find_preset(name: str, task: str = "") -> tuple[str, TrainingOptions]:
     try:
         return found.preset, with_overrides(preset(found.preset, task), found.options)
     except ValueError as error:  # values that do not go together
-        raise ValueError(f"{name}: {error}") from None
+        raise ValueError(f"{name}: {brief(error)}") from None
 
 
 def read_preset(name: str) -> PresetFile:
     """Read a preset file. Raises a ValueError that names file and key if it is invalid."""
     data = read_data(Path(name))
     if unknown := sorted(set(data) - KEYS):
-        raise ValueError(f"{name}: there is no key {unknown[0]!r}: choose from {', '.join(sorted(KEYS))}")
+        raise ValueError(f"{name}: there is no key {shortened(unknown[0])}: choose from {', '.join(sorted(KEYS))}")
     base, options = data.get("preset", "fast"), data.get("options", {})
-    if base not in PRESETS:
-        raise ValueError(f"{name}: preset: {base!r} is unknown: choose from {', '.join(PRESETS)}")
+    if not isinstance(base, str) or base not in PRESETS:
+        raise ValueError(f"{name}: preset: {shortened(base)} is unknown: choose from {', '.join(PRESETS)}")
     if not isinstance(options, dict):
         raise ValueError(f"{name}: options: write options by their path, such as {{'actors.n_step': 3}}")
     overrides = dict(flat(options))
@@ -54,7 +54,7 @@ def read_preset(name: str) -> PresetFile:
         try:
             check_option(path, value)
         except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
+            raise ValueError(f"{name}: {brief(error)}") from None
     return PresetFile(base, overrides)
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alma.files import read_data
+from alma.files import brief, read_data
 from alma.launch.job import Job
 from alma.reproduce.figures import FIGURES, Arm, Setting
 from alma.runs.config import RunConfig, check_code
 from alma.runs.folder import RunFolder
 from alma.training.options import with_overrides
-from alma.training.preset_file import check_option, check_value, find_preset, flat, preset_stem
+from alma.training.preset_file import check_option, check_value, find_preset, flat, preset_stem, shortened
 
 OF_TASK = "set."
 """What options of the task are called among others: `set.agents`."""
@@ -117,13 +117,13 @@ def read_sweep(path: Path, trust: bool = False) -> Sweep:
     data = read_data(path)
     known = set(typing.get_type_hints(Sweep))
     if unknown := sorted(set(data) - known):
-        raise ValueError(f"{path}: there is no key {unknown[0]!r}: choose from {', '.join(sorted(known))}")
+        raise ValueError(f"{path}: there is no key {shortened(unknown[0])}: choose from {', '.join(sorted(known))}")
     if "task" not in data:
         raise ValueError(f"{path}: task: name a task")
     try:
         sweep = Sweep(**{name: _value(name, value) for name, value in data.items()})
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{path}: {brief(error)}") from None
     check_code(sweep.task, sweep.methods, trust, path)
     return sweep
 
