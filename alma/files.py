@@ -74,7 +74,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
+        raise ValueError(f"{path} cannot be read: {brief(error)}") from None
 
 
 def parse_json(text: str, path: Path) -> Any:

@@ -1,1 +1,1 @@
-"""A campaign against runs and files: kills, damaged files, full disks and shuffled arguments. `make torture` runs it."""
+"""A campaign against runs and files: kills, damaged files, full disks, shuffled arguments. `make torture`."""

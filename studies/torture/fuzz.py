@@ -287,7 +287,8 @@ def preset_kinds(folder: Path) -> list[Kind]:
     as_json, as_toml = folder / "preset.json", folder / "preset.toml"
     as_json.write_text(json.dumps(PRESET, indent=2))
     as_toml.write_text(
-        'about = "for fuzzing"\npreset = "tiny"\n[options]\nsteps = 2048\nplay = "live"\n[options.actors]\ngamma = 0.9\n'
+        'about = "for fuzzing"\npreset = "tiny"\n[options]\nsteps = 2048\nplay = "live"\n'
+        "[options.actors]\ngamma = 0.9\n"
     )
 
     def kind(file: Path, mutations: Sequence[Mutation]) -> Kind:
