@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo check test docs test-browser chromium setup lock clean
+.PHONY: demo check test torture docs test-browser chromium setup lock clean
 
 demo: setup
 	$(BIN)/alma demo
@@ -30,6 +30,10 @@ test: setup
 # The documentation site, into docs/_build/html. A broken link inside of it is an error.
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
+
+# Kills, damaged files, full disks, shuffled arguments: about half an hour. `make test` runs a small part of it.
+torture: setup
+	PYTHONPATH=studies $(BIN)/python -m torture
 
 # `make test` runs these too, where there is a Chromium.
 test-browser: setup
