@@ -1,10 +1,11 @@
 # Three commands matter: `make demo`, `make check` (under a minute) and `make test` (everything). Each sets itself up in
-# .venv first; a second call reuses it.
+# .venv first; a second call reuses it. `make docs`, `make package`, `make test-newest` and `make test-oldest` belong to a
+# release.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo check test torture docs test-browser chromium setup lock clean
+.PHONY: demo check test torture docs package test-newest test-oldest test-browser chromium setup lock clean
 
 demo: setup
 	$(BIN)/alma demo
@@ -27,13 +28,44 @@ test: setup
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto --dist loadfile
 
-# The documentation site, into docs/_build/html. A broken link inside of it is an error.
+# The documentation site, into docs/_build/html. A broken link inside of it is an error. Notebooks are executed, unless
+# nothing has changed since the last time (docs/_cache).
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
 
 # Kills, damaged files, full disks, shuffled arguments: about half an hour. `make test` runs a small part of it.
 torture: setup
 	PYTHONPATH=studies $(BIN)/python -m torture
+
+# What would be published: a source distribution and a wheel, in dist. Each is installed, with the newest packages that
+# fit, into an environment of its own, and tried from an empty folder.
+package: setup
+	rm -rf dist build
+	$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("dist"); build_meta.build_wheel("dist")'
+	for file in dist/*; do bash tests/try_package.sh "$$PWD/$$file" || exit 1; done
+
+# The tests on other Pythons, with the newest versions of all packages; and with the oldest that pyproject.toml allows.
+# uv finds or downloads the Pythons. TESTS="$(QUICK)" runs less.
+PYTHONS ?= 3.11 3.12 3.13
+TESTS ?= tests
+UV := .venv-uv/bin/uv
+EXTRAS := .[plots,video,pettingzoo,slurm,tune,docs,dev]
+
+test-newest: $(UV)
+	for version in $(PYTHONS); do \
+		$(UV) venv --quiet --clear --python $$version .venv-other && \
+		$(UV) pip install --quiet --python .venv-other --upgrade --editable '$(EXTRAS)' && \
+		.venv-other/bin/python -m pytest -n auto --dist loadfile $(TESTS) || exit 1; \
+	done
+
+test-oldest: $(UV)
+	$(UV) venv --quiet --clear --python 3.11 .venv-other
+	$(UV) pip install --quiet --python .venv-other --resolution lowest-direct --editable '$(EXTRAS)'
+	.venv-other/bin/python -m pytest -n auto --dist loadfile $(TESTS)
+
+$(UV):
+	$(PYTHON) -m venv .venv-uv
+	.venv-uv/bin/python -m pip install --quiet --disable-pip-version-check uv
 
 # `make test` runs these too, where there is a Chromium.
 test-browser: setup
@@ -57,13 +89,10 @@ $(READY): requirements.lock pyproject.toml
 	touch $(READY)
 
 # Pin the newest versions that fit pyproject.toml, for every Python and platform we support.
-lock:
-	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet uv
-	.venv-lock/bin/uv pip compile --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
+lock: $(UV)
+	$(UV) pip compile --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--upgrade --extra plots --extra video --extra pettingzoo --extra slurm --extra tune --extra docs --extra dev --custom-compile-command "make lock" \
 		--output-file requirements.lock pyproject.toml requirements.build
-	rm -rf .venv-lock
 
 clean:  # what can be made again; runs are kept
-	rm -rf .venv .venv-lock demo docs/_build
+	rm -rf .venv .venv-uv .venv-other demo build dist docs/_build docs/_cache

@@ -16,11 +16,12 @@ from alma.reproduce.comparing import Comparison, compare
 from alma.runs.policy import Policy, load
 from alma.runs.progress import Progress
 from alma.runs.runtime import configure
+from alma.simulators.host_task import HostTask
 from alma.task.check import TaskError, check_task
 from alma.task.outcome import Outcome
 from alma.task.registry import make, register, task_names
 from alma.task.scene import Line, Marker, Place, Scene
-from alma.task.simulator import Simulator
+from alma.task.simulator import Simulator, SimulatorError
 from alma.task.spec import TaskSpec
 from alma.task.task import Task
 from alma.task.view import NOBODY, View, available_under
@@ -28,13 +29,14 @@ from alma.training.methods import Method, learned_allocator, no_allocator, rule_
 from alma.training.options import TrainingOptions
 from alma.training.presets import preset
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "NOBODY",
     "Actors",
     "Comparison",
     "Flat",
+    "HostTask",
     "Labelled",
     "LearnedAllocator",
     "Line",
@@ -50,6 +52,7 @@ __all__ = [
     "Scene",
     "Scope",
     "Simulator",
+    "SimulatorError",
     "Situation",
     "Task",
     "TaskError",

@@ -25,6 +25,7 @@ from alma.play.decisions import InForce, decisions_due, nothing_in_force, record
 from alma.play.situation import Situation, Strategy
 from alma.play.team import NOTHING_LEARNED, PlayingAllocator, TeamParams
 from alma.runs.policy import Policy, check_fits
+from alma.task.callbacks import raises_plainly
 from alma.task.outcome import Outcome
 from alma.task.registry import make
 from alma.task.task import Task
@@ -222,6 +223,7 @@ class ParallelTask(ParallelEnv):
     def action_space(self, agent: str) -> spaces.Space:
         return self._action_spaces[agent]
 
+    @raises_plainly
     def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin an episode. The same seed gives the same episodes from here on; `options` are ignored."""
         if seed is not None:
@@ -235,6 +237,7 @@ class ParallelTask(ParallelEnv):
             self.render()
         return self._observations(self.agents), self._infos(self.agents, None)
 
+    @raises_plainly
     def step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:

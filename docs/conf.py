@@ -1,6 +1,8 @@
 """The documentation site: `make docs` builds it into `docs/_build/html`."""
 
+import hashlib
 import re
+from pathlib import Path
 
 from docutils import nodes
 from sphinx import addnodes
@@ -8,11 +10,11 @@ from sphinx import addnodes
 import alma
 
 project = "alma"
-author = "The alma authors"
+author = "The alma developers"
 release = version = alma.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_cache"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
@@ -23,9 +25,22 @@ autodoc_preserve_defaults = True
 maximum_signature_line_length = 80
 default_role = "code"  # docstrings write code as in Markdown
 
-nb_execution_mode = "force"
+
+def fingerprint(package):
+    """Changes with every file of the package."""
+    files = sorted(file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+# A notebook is executed anew when it or the package has changed.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).parent / "_cache" / fingerprint(Path(alma.__file__).parent))
+nb_execution_in_temp = True
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 600
+nb_merge_streams = True
+nb_output_stderr = "remove"  # progress of training
+
 
 html_theme = "furo"
 html_title = f"alma {release}"

@@ -85,7 +85,7 @@ class City:
             tuple(tuple(map(tuple, ways(places, speed, 2))) for speed in speeds),
         )
 
-    def judge(self, width: int) -> Verdict:
+    def verdict(self, width: int) -> Verdict:
         """Whether all buildings can be saved. Narrow searches come first: if they find a plan, they find it sooner."""
         verdicts = (self.search(narrow) for narrow in (width // 64, width // 8, width))
         return next((verdict for verdict in verdicts if verdict != "not known"), "not known")
@@ -239,7 +239,7 @@ class Planner:
         verdicts = defaultdict(list)
         for number in track(range(self.cities), "searching", console=Console(stderr=True)):
             city = City.of(task.rules, jax.tree.map(lambda leaf, number=number: leaf[number], states))
-            verdict = city.judge(self.width) if self.search_all or not saved[number] else "saved by the policy"
+            verdict = city.verdict(self.width) if self.search_all or not saved[number] else "saved by the policy"
             if saved[number] and verdict == "cannot be saved":
                 raise SystemExit(f"city {number} was saved by the policy, and cannot be: the search is wrong")
             for team in (" and ".join(kind.name.lower() for kind in city.team), "all"):

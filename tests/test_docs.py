@@ -1,8 +1,11 @@
 """The code in the documentation runs, and its numbers are those of the published tables."""
 
 import inspect
+import itertools
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -99,6 +102,35 @@ def test_the_task_of_ones_own_can_be_trained(name, method, monkeypatch):
     trainer = Trainer(named["Doors"](agents=4), options, method)
     _, metrics = jax.eval_shape(trainer.update, jax.eval_shape(trainer.init, jax.random.key(0)))
     assert "actor_loss" in metrics
+
+
+def test_the_task_of_the_tutorial_keeps_the_contract(monkeypatch):
+    """The notebook up to its training; the rest runs when the site is built."""
+    monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
+    text = (DOCS / "tutorials" / "own-task.md").read_text()
+    cells = re.findall(r"```\{code-cell\} ipython3\n(.*?)```", text, re.DOTALL)
+    notebook = {"__name__": "notebook"}
+    for code in itertools.takewhile(lambda cell: "alma.train" not in cell, cells):
+        exec(compile(code, "notebook", "exec"), notebook)
+    task = notebook["Repairs"]()
+    state = jax.device_get(task.reset(jax.random.key(0)))
+    assert [marker.name for marker in task.scene(state).markers[4:]] == ["house"] * 4
+
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("**/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_lines_can_be_read(page):
+    assert [line for line in page.read_text().splitlines() if len(line) > 300] == []
+
+
+def test_the_site_is_whole(tmp_path):
+    """All pages, links and the API reference, without executing notebooks: `make docs` does."""
+    command = ["-m", "sphinx", "-W", "--keep-going", "--quiet", "-D", "nb_execution_mode=off", DOCS, tmp_path / "site"]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "index.html").exists()
 
 
 def test_all_figures_are_told_of():

@@ -1,6 +1,7 @@
 """Who may import whom: the table in CONTRIBUTING.md, read from the code."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -83,3 +84,12 @@ def test_learners_know_no_task():
     for importer, imported in imports():
         assert not (room_of(importer) in learners and room_of(imported) == "tasks"), importer
         assert not (room_of(importer) == "tasks" and room_of(imported) in learners - {"nn"}), importer
+
+
+def test_what_contributors_are_pointed_to_is_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    places = re.findall(r"`(\w+)` in `([\w/.]+)`", text)
+    assert len(places) > 20
+    for name, file in places:
+        defined = rf"^\s*(class|def) {name}\b|^\s*{name}(: | = )"
+        assert re.search(defined, (ROOT / file).read_text(), re.MULTILINE), f"{name} in {file}"

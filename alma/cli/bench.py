@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.table import Table
 
-from alma.cli.arguments import TaskChoice
+from alma.cli.arguments import PresetOrFile, TaskChoice
 from alma.cli.mirrors import FLAT
 from alma.cli.parsing import HELP, read
 from alma.cli.showing import console, messages
 from alma.runs import runtime
 from alma.runs.benchmark import benchmark_environment, benchmark_training
-from alma.training.presets import PresetName, preset, with_actors
+from alma.training.preset_file import find_preset
+from alma.training.presets import with_actors
 from alma.training.trainer import Trainer
 
 
@@ -55,14 +56,15 @@ class BenchTrain:
     actors: Literal["aqmix", "refil"] | None = None
     """How actors learn: by attention QMIX (aqmix), or with REFIL's imagined groups as well (refil). If not given, as
     the preset has it for the task."""
-    preset: PresetName = "fast"
+    preset: PresetOrFile = "fast"
     """Preset of training options."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
     def run(self) -> None:
+        _, options = find_preset(self.preset, self.choice.task)
         result = benchmark_training(
-            Trainer(self.choice.make(), with_actors(preset(self.preset, self.choice.task), self.actors), self.method),
+            Trainer(self.choice.make(), with_actors(options, self.actors), self.method),
             report=lambda text: messages.print(text, style="dim"),
         )
         result = {"preset": self.preset, **result}

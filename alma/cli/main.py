@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from importlib import metadata
 from typing import Annotated, Any, Union
 
 import tyro
@@ -44,7 +45,7 @@ COMMANDS: dict[str, type] = {
 
 DESCRIPTION = (
     "Multi-agent learning for composite tasks. `alma COMMAND --help` explains a command; "
-    "`alma --print-completion bash` (or zsh) prints a script for shell completion."
+    "`alma --print-completion bash` (or zsh) prints a script for shell completion; `alma --version` prints the version."
 )
 
 
@@ -88,6 +89,9 @@ def read_command(arguments: list[str]) -> Any:
         if rest not in (["bash"], ["zsh"]):
             raise ValueError("completion is for two shells: alma --print-completion bash, or zsh")
         tyro.cli(overview(), prog="alma", args=["--tyro-print-completion", *rest])
+    if name == "--version":
+        print(f"alma {metadata.version('alma-marl')}")
+        sys.exit()
     if name not in HELP:
         raise ValueError(f"there is no command {name!r}: choose from {', '.join(COMMANDS)} (see alma --help)")
     tyro.cli(overview(), prog="alma", description=DESCRIPTION, args=["--help"])

@@ -145,7 +145,7 @@ def unfold(windows: Tree, length: int) -> Tree:
     def slide(leaf: Array) -> Array:
         starts = leaf.shape[0] - length + 1
         rows = jnp.stack([leaf[first : first + starts] for first in range(length)])
-        return rows.reshape(length, -1, *leaf.shape[2:])
+        return rows.reshape(length, starts * leaf.shape[1], *leaf.shape[2:])
 
     return jax.tree.map(slide, windows)
 

@@ -1,7 +1,7 @@
 """Parallel environments with automatic reset."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -21,13 +21,27 @@ class Environments:
     state: Any
     """Task states, N rows."""
     spare: Any
-    """Initial states, N rows: each environment continues from its own when its episode is over."""
+    """Initial states, N rows: each environment continues from its own when its episode is over; None where the task
+    itself begins new episodes."""
     spare_used: Bool[Array, "N"]
     """Whether that initial state has been used, so that a new one must be drawn before the next reset."""
 
 
+@runtime_checkable
+class SelfResetting(Protocol):
+    """A task that steps N environments together, and begins new episodes itself where one is over."""
+
+    def start(self, key: PRNGKeyArray, count: int) -> Any:
+        """Initial states, N rows."""
+
+    def advance(self, key: PRNGKeyArray, state: Any, actions: Int[Array, "N A"]) -> tuple[Any, Any, Outcome]:
+        """Returns the states to go on from, the states reached before any reset, and the outcomes."""
+
+
 def start(task: Task, key: PRNGKeyArray, count: int) -> Environments:
     """Reset `count` environments."""
+    if isinstance(task, SelfResetting):
+        return Environments(task.start(key, count), spare=None, spare_used=jnp.zeros(count, bool))
     # A single call draws both: resetting takes long to compile.
     drawn = jax.vmap(task.reset)(jax.random.split(key, 2 * count))
     return Environments(
@@ -44,6 +58,9 @@ def advance(
 
     Returns the environments, the states they reached before any reset, and the outcomes.
     """
+    if isinstance(task, SelfResetting):
+        state, reached, outcome = task.advance(key, environments.state, actions)
+        return replace(environments, state=state), reached, outcome
     step_key, reset_key = jax.random.split(key)
     count = actions.shape[0]
     reached, outcome = jax.vmap(task.step)(jax.random.split(step_key, count), environments.state, actions)

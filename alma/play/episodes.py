@@ -15,6 +15,7 @@ from alma.play.situation import Situation, situations_of
 from alma.play.summary import Results, join
 from alma.play.team import Team, TeamParams
 from alma.play.trees import select, zeros_like
+from alma.task.callbacks import raises_plainly
 from alma.task.outcome import Outcome
 from alma.task.task import Task
 from alma.task.view import NOBODY, View, team_size
@@ -169,6 +170,7 @@ def episode_keys(seed: int, count: int) -> Key[Array, "{count}"]:
     return jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(count))
 
 
+@raises_plainly
 def play_episodes(
     task: Task,
     team: Team,
@@ -178,13 +180,13 @@ def play_episodes(
     parallel: int = 256,
     on_progress: Callable[[int, Results], None] | None = None,
 ) -> Results:
-    """Play whole episodes, `parallel` at a time.
+    """Play whole episodes, `parallel` at a time, or as many as the task allows.
 
     Episode i of a seed does not depend on the batch size, except for rounding: floating-point sums are computed in
     another order in batches of another size, which may decide a close battle.
     """
     check_episodes(episodes)
-    parallel = min(parallel, episodes)
+    parallel = min(parallel, episodes, task.parallel or episodes)
     keys = episode_keys(seed, -(-episodes // parallel) * parallel)
     batches: list[Results] = []
     for first in range(0, episodes, parallel):

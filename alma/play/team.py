@@ -8,7 +8,7 @@ from jaxtyping import PRNGKeyArray
 from alma.play.situation import ActionValues, Candidates, Situation, Strategy
 from alma.task.view import Actions, Allocation
 
-TeamParams: TypeAlias = Any
+TeamParams: TypeAlias = dict[str, Any]
 """The parameters of a team, kept apart from it: `{"actors": ..., "allocator": ...}`."""
 
 

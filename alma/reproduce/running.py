@@ -44,5 +44,7 @@ def plan(figures: Iterable[Figure], budget: Budget, out: Path) -> list[Job]:
             for seed in budget.seeds_of(figure, arm):
                 name = arm.run_name(budget.preset, seed)
                 run = Job(RunFolder(out / "runs" / name), arm.config(budget.preset, seed, budget.steps))
-                found.setdefault(name, (seed, run))
+                _, planned = found.setdefault(name, (seed, run))
+                if planned.config != run.config:  # groups of options stand in names as their types alone
+                    raise ValueError(f"two different runs of {figure.name} would be called {name}")
     return [run for _, run in sorted(found.values(), key=lambda entry: entry[0])]

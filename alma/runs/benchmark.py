@@ -12,6 +12,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from alma.play.environments import Environments, advance, start
 from alma.runs import runtime
+from alma.task.callbacks import raises_plainly
 from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 from alma.task.view import View
@@ -23,6 +24,7 @@ MINIMUM_SECONDS = 10.0
 """Minimum duration of the timing of training."""
 
 
+@raises_plainly
 def benchmark_environment(
     task: Task, steps: int = 200, repeats: int = 7, report: Callable[[str], None] = print
 ) -> dict:
@@ -50,6 +52,7 @@ def benchmark_environment(
     }
 
 
+@raises_plainly
 def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str], None] = print) -> dict:
     """Minutes per million environment steps of the training loop, and seconds per update of each level."""
     report(f"{trainer.task.spec.name}, {trainer.method}: compiling")

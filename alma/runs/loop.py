@@ -25,6 +25,7 @@ from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import Display, Progress, mean_progress
 from alma.runs.signals import Interrupted, stop_on_signal
 from alma.runs.sinks import JsonLines, Sink, TensorBoard, Wandb
+from alma.task.callbacks import raises_plainly
 from alma.training.program import Chunk, OneDevice, Program
 from alma.training.trainer import Trainer, TrainState
 
@@ -47,6 +48,7 @@ class Run:
         self.evaluations: list[dict[str, Any]] = []
         self.seconds = 0.0
         self.rate = 0.0
+        self.faults = 0
         self.sinks: list[Sink] = []
         self.metrics = MetricAccumulator()
         self.lock: Lock | None = None
@@ -98,13 +100,20 @@ class Run:
         self.rate = (step - before) / seconds
         # Losses were computed before the last update; only the parameters show whether it went wrong.
         self._check_finite({**numbers, **_largest(params)}, step)
-        self.metrics.add(numbers, step - before)
+        self.metrics.add({**numbers, **self._new_faults()}, step - before)
         shown = self._shown(step)
         progress = Progress(step, self.config.options.steps, self.seconds, self.rate, shown, self.evaluations)
         if _crosses(before, step, self.config.options.report.log_every):
             self._write(step, {**shown, "steps_per_second": self.rate})
             self.metrics = MetricAccumulator()
         return progress
+
+    def _new_faults(self) -> dict[str, float]:
+        """How often a simulator has failed since the last chunk; nothing for tasks without one."""
+        if self.trainer.task.is_pure:
+            return {}
+        before, self.faults = self.faults, self.trainer.task.faults
+        return {"faults": float(self.faults - before)}
 
     def save(self, state: TrainState, params: TeamParams) -> None:
         notes = {
@@ -171,12 +180,13 @@ def _largest(params: TeamParams) -> dict[str, float]:
     """The largest absolute parameter of each level, which is not finite if any parameter is not."""
     return {
         f"a parameter of the {name}": float(
-            np.max([np.max(np.abs(leaf)) for leaf in jax.tree.leaves(level)], initial=0)
+            np.max([np.max(np.abs(leaf), initial=0) for leaf in jax.tree.leaves(level)], initial=0)
         )
         for name, level in params.items()
     }
 
 
+@raises_plainly
 def train(runs: Sequence[Run], program: Program, display: Display) -> list[dict[str, Any]]:
     """Train the runs of a program to their end, or from their last checkpoints on; returns the contents of their
     `result.json`.

@@ -18,6 +18,7 @@ METRICS = {
     "episodes": "episodes that ended",
     "updates": "gradient updates of the actors",
     "reward_per_step": "mean reward of an environment step",
+    "simulator_faults": "episodes that were cut off because a simulator in Python raised an error, hung or died",
     "solved_while_exploring": "fraction of episodes that ended in success",
     "steps_per_second": "environment steps per second, in the last chunk",
     "explore_action": "fraction of actions that are random (epsilon)",
@@ -45,7 +46,7 @@ METRICS = {
 }
 """What the entries of `metrics.jsonl`, TensorBoard and W&B mean. Methods of your own may add more."""
 
-SUMS = ("episodes", "solved", "reward", "updates")
+SUMS = ("episodes", "solved", "reward", "updates", "faults")
 """Metrics of a chunk that are sums over its steps; the others are means over its updates."""
 
 
@@ -72,6 +73,7 @@ class MetricAccumulator:
             "episodes": episodes,
             "updates": updates,
             "reward_per_step": totals["reward"] / self.steps,
+            **({"simulator_faults": totals["faults"]} if "faults" in totals else {}),
             **({"solved_while_exploring": totals["solved"] / episodes} if episodes else {}),
             **means,
         }

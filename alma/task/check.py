@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, PRNGKeyArray
 
+from alma.task.callbacks import raises_plainly
 from alma.task.choice import choose_uniformly
 from alma.task.outcome import Outcome
 from alma.task.spec import TaskSpec
@@ -33,13 +34,14 @@ class CheckedStep(NamedTuple):
     outcome: Outcome
     next_view: View
     absent_matter: Any
-    """Whether other actions of absent agents would have changed the result."""
+    """Whether other actions of absent agents would have changed the result; only known of pure tasks."""
     allocations: dict[str, Any]
     """The allocation of each heuristic, by name."""
     scripted: dict[str, Any]
     """The actions of each scripted policy, by name."""
 
 
+@raises_plainly
 def check_task(task: Task, *, episodes: int = 8, steps: int | None = None, seed: int = 0) -> None:
     """Check a task against the whole contract with random play; raise a `TaskError` that lists every breach.
 
@@ -52,12 +54,18 @@ def check_task(task: Task, *, episodes: int = 8, steps: int | None = None, seed:
     _raise_if_any(_check_declared(task, seed))
     _raise_if_any(_check_extras(task, seed))
     keys = jax.random.split(jax.random.key(seed), episodes)
+    faults = task.faults
     played = _play(task, keys, steps)
+    if task.faults > faults:
+        raise TaskError(f"the simulator failed in {task.faults - faults} of {episodes} random episodes: see above")
     spec, complete = task.spec, steps >= task.spec.max_steps
     breaches = [breach for episode in played for checked in episode for breach in _check_step(spec, checked)]
     breaches += [breach for episode in played for breach in _check_episode(spec, episode, complete)]
     breaches += [breach for episode in played for breach in _check_scenes(task, [episode[0], episode[-1]])]
-    breaches += _check_purity(task, keys[0], steps, played[0])
+    if task.is_pure:
+        breaches += _check_purity(task, keys[0], steps, played[0])
+    else:
+        breaches += _check_repeatable(task, keys, steps, played)
     _raise_if_any(breaches)
 
 
@@ -217,7 +225,7 @@ def _random_step(task: Task, state: Any, key: PRNGKeyArray) -> tuple[Any, Checke
 
     present = view.present[: spec.agents]
     noise = jax.random.randint(absent_key, actions.shape, 0, len(spec.actions))
-    other = task.step(step_key, state, jnp.where(present, actions, noise))
+    other = task.step(step_key, state, jnp.where(present, actions, noise)) if task.is_pure else (after, outcome)
     allocations = {name: rule(state) for name, rule in task.heuristics.items()}
     usual = next(iter(allocations.values()), jnp.where(present, jnp.argmax(view.active), NOBODY))
     scripted = {name: script(action_key, state, usual) for name, script in task.policies.items()}
@@ -370,6 +378,15 @@ def _check_purity(task: Task, key: PRNGKeyArray, steps: int, played: list[Checke
         if not _close(outcome, checked.outcome):
             yield "step must be pure: called separately, it returns another outcome than under vmap and scan"
             return
+
+
+def _check_repeatable(task: Task, keys: Array, steps: int, played: list[list[CheckedStep]]) -> Iterator[str]:
+    """What stands in for purity where states cannot be stepped again: the same keys must give the same episodes."""
+    for first, again in zip(played, _play(task, keys, steps), strict=True):
+        for before, after in zip(first, again, strict=False):
+            if not _close((before.view, before.outcome), (after.view, after.outcome)):
+                yield "the same seed and actions must give the same episode: draw all random numbers from that seed"
+                return
 
 
 def _close(one: Any, other: Any) -> bool:

@@ -22,6 +22,13 @@ class Entry:
 
 _tasks: dict[str, Entry] = {}
 
+_adapters: dict[type, Callable[[str, type], Entry]] = {}
+
+
+def adapt(kind: type, entry_of: Callable[[str, Any], Entry]) -> None:
+    """Accept subclasses of another class as tasks, named as `module:Class`; `entry_of` is given name and class."""
+    _adapters[kind] = entry_of
+
 
 def register(name: str, options: type, build: Callable[[Any], Task], overrides: PresetOverrides | None = None) -> None:
     """Register a task under a name; `alma.make` builds it as `build(options(**chosen))`.
@@ -81,8 +88,11 @@ def _entry(name: str) -> Entry:
 
 
 def _imported(name: str) -> Entry:
-    """The entry of a task class named as `module:Class`: a dataclass whose fields are its options."""
+    """The entry of a class named as `module:Class`: of a task, whose fields are its options, or one that is adapted."""
     found = import_by_name("task", name)
+    for kind, entry_of in _adapters.items():
+        if isinstance(found, type) and issubclass(found, kind):
+            return entry_of(name, found)
     if not (isinstance(found, type) and issubclass(found, Task) and dataclasses.is_dataclass(found)):
-        raise ValueError(f"{name!r} must be a dataclass that subclasses alma.Task")
+        raise ValueError(f"{name!r} must be a dataclass that subclasses alma.Task, or subclass alma.Simulator")
     return Entry(found, lambda task: task)

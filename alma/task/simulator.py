@@ -12,6 +12,13 @@ from alma.task.spec import TaskSpec
 from alma.task.view import Actions, Allocation, View
 
 
+class SimulatorError(ValueError):
+    """A simulator does not fit its description, or fails again and again.
+
+    The message names the simulator, the worker, the step and the seed of the episode, and says what was wrong.
+    """
+
+
 class Simulator(abc.ABC):
     """One copy of a simulator, which plays one episode after another. Write it in plain Python and NumPy.
 

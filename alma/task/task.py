@@ -37,6 +37,21 @@ class Task(abc.ABC, Generic[State]):
         """Everything that networks may see of a state. Replay stores states and recomputes their views."""
 
     @property
+    def is_pure(self) -> bool:
+        """Whether `reset` and `step` are pure functions, so that a state can be stepped again; False for simulators."""
+        return True
+
+    @property
+    def parallel(self) -> int | None:
+        """The most episodes that can be played at once; None for any number."""
+        return None
+
+    @property
+    def faults(self) -> int:
+        """How many episodes were cut off in this process because a simulator failed; 0 for pure tasks."""
+        return 0
+
+    @property
     def heuristics(self) -> Mapping[str, Callable[[State], Allocation]]:
         """Rules that allocate, by name; the first one is the default heuristic."""
         return {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.allocators.options import AllocatorNetworkOptions, AllocatorOptions
@@ -103,8 +103,6 @@ TINY = TrainingOptions(
     report=ReportOptions(chunk=1_024, log_every=2_048, evaluate_every=10_240, episodes=64, final_episodes=64),
 )
 """For tests and trying things out: takes seconds, and learns next to nothing."""
-
-PresetName: TypeAlias = Literal["fast", "long", "faithful", "paper", "tiny"]
 
 PRESETS: Mapping[str, TrainingOptions] = {
     "fast": FAST,

@@ -88,6 +88,10 @@ class Sharded:
     trainer: Trainer
     devices: tuple[jax.Device, ...]
 
+    def __post_init__(self) -> None:
+        if not self.trainer.task.is_pure:
+            raise ValueError(f"{self.trainer.task.spec.name} is a simulator: it trains on one device, not on several")
+
     @cached_property
     def share(self) -> Trainer:
         """The trainer of one device's share."""

@@ -63,7 +63,7 @@ class TrainState:
     """None if the allocator does not learn."""
     actors: LearnerState
     allocator: LearnerState
-    average: TeamParams
+    average: TeamParams | None
     """Running average of the live parameters; None unless `TrainingOptions.play` is `average`."""
     env_steps: Int[Array, ""]
     """Environment steps so far, over all environments."""
@@ -372,7 +372,7 @@ class Trainer:
 
     def play_params(self, state: TrainState) -> TeamParams:
         """The parameters that play, in evaluations and as the saved policy: see `TrainingOptions.play`."""
-        if self.options.play == "average":
+        if state.average is not None:
             return state.average
         if self.options.play == "target":
             return {"actors": state.actors.target, "allocator": state.allocator.target}

@@ -21,6 +21,7 @@ from alma.play.episodes import (
 )
 from alma.play.situation import ActionValues, Candidates, situations_of
 from alma.play.team import Team, TeamParams
+from alma.task.callbacks import raises_plainly
 from alma.task.outcome import Outcome
 from alma.task.task import Task
 from alma.task.view import View
@@ -91,6 +92,7 @@ class Recording:
         return "a subtask has finished" if np.any(before & ~now) else "a subtask has appeared"
 
 
+@raises_plainly
 def record(task: Task, team: Team, params: TeamParams, episodes: int = 1, seed: int = 0) -> list[Recording]:
     """Record the first episodes of a seed, the same ones that `play_episodes` plays."""
     check_episodes(episodes)
@@ -116,20 +118,20 @@ def _play(task: Task, team: Team, params: TeamParams, keys: Key[Array, "N"]) -> 
 
 def _watch(task: Task, team: Team, params: TeamParams, episodes: Episodes) -> tuple[Episodes, Frame]:
     """Play one step; its frame explains decisions by evaluating allocator and actors again, with the same keys."""
-    after, (view, decided, outcome) = play_step(task, team, params, episodes)
+    after, (view, before_actions, outcome) = play_step(task, team, params, episodes)
     decision_key = jax.vmap(deciding_keys)(episodes.key)[:, 1]
-    action_key = jax.vmap(acting_keys)(decided.key)[:, 1]
+    action_key = jax.vmap(acting_keys)(before_actions.key)[:, 1]
     candidates = jax.vmap(partial(team.allocator.explain_allocation, params["allocator"]))(
-        decision_key, situations_of(episodes.state, view, episodes.in_force), decided.in_force.allocation
+        decision_key, situations_of(episodes.state, view, episodes.in_force), before_actions.in_force.allocation
     )
     action_values = jax.vmap(partial(team.actors.explain_actions, params["actors"]))(
-        action_key, situations_of(decided.state, view, decided.in_force)
+        action_key, situations_of(before_actions.state, view, before_actions.in_force)
     )
     return after, Frame(
         state=episodes.state,
         view=view,
-        allocation=jnp.asarray(decided.in_force.allocation),
-        decided=(decided.in_force.since_decision == 0) & ~episodes.done,
+        allocation=jnp.asarray(before_actions.in_force.allocation),
+        decided=(before_actions.in_force.since_decision == 0) & ~episodes.done,
         actions=after.in_force.last_action,
         outcome=outcome,
         action_values=action_values,

@@ -1,6 +1,7 @@
 """The command line as a whole: what becomes of mistakes."""
 
 import sys
+from importlib import metadata
 from subprocess import PIPE, Popen
 
 import pytest
@@ -49,6 +50,13 @@ def test_mistakes_are_told_in_one_line(arguments, message):
     assert str(error.value).startswith("alma: ")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run("--version")
+    assert not stopped.value.code
+    assert capsys.readouterr().out == f"alma {metadata.version('alma-marl')}\n"
 
 
 def test_ctrl_c_is_no_crash(monkeypatch):

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from helpers.example import FIGURE
 
-from alma.reproduce.figures import FIGURES, find_figures
+from alma.reproduce.figures import FIGURES, Case, find_figures
 from alma.reproduce.running import Budget, plan
+from alma.training.options import CollectionOptions
 
 BUDGET = Budget("tiny", steps=2048)
 
@@ -51,3 +52,18 @@ def test_seeds_that_are_asked_for_are_run(tmp_path):
 def test_figures_that_are_about_a_preset_refuse_others(tmp_path):
     with pytest.raises(ValueError, match="ablations makes no sense with preset paper: choose fast"):
         plan([FIGURES["ablations"]], Budget("paper"), tmp_path)
+
+
+def test_two_runs_of_one_name_are_refused(tmp_path):
+    """Names tell of groups of options by their types alone."""
+    arm = replace(FIGURE.cases[0].arm, changes={"collection": CollectionOptions(environments=16, warmup=1280)})
+    other = replace(arm, changes={"collection": CollectionOptions(environments=16, warmup=2560)})
+    with pytest.raises(ValueError, match=r"two different runs of .* would be called doors_alma_collection=Collection"):
+        plan(
+            [
+                replace(FIGURE, cases=(Case("doors", "one", arm),)),
+                replace(FIGURE, cases=(Case("doors", "other", other),)),
+            ],
+            BUDGET,
+            tmp_path,
+        )

@@ -1,4 +1,4 @@
-"""The planner's game: one step of it is one step of the real one, and small cities are judged as they should be."""
+"""The planner's game: one step of it is one step of the real one, and small cities get the right verdict."""
 
 import itertools
 
@@ -49,16 +49,16 @@ def test_a_step_is_one_of_the_real_game(team, freezes, beside):
 
 
 def test_what_can_be_saved_and_what_cannot():
-    def judged(team, *fires):
+    def verdict(team, *fires):
         buildings = [Building(site, health=0.3, fire=fire) for site, fire in zip(SITES, fires, strict=True)]
-        return city(team, buildings, beside=(0, 1))[1].judge(1000)
+        return city(team, buildings, beside=(0, 1))[1].verdict(1000)
 
-    assert judged((FIREFIGHTER, BUILDER), 0, 0, 0) == "can be saved"
-    assert judged((FIREFIGHTER, BUILDER), 1, 0, 0) == "can be saved"
+    assert verdict((FIREFIGHTER, BUILDER), 0, 0, 0) == "can be saved"
+    assert verdict((FIREFIGHTER, BUILDER), 1, 0, 0) == "can be saved"
     # Ten steps away, and burned down after nine.
-    assert judged((FIREFIGHTER, BUILDER), 0, 0, 1) == "cannot be saved"
+    assert verdict((FIREFIGHTER, BUILDER), 0, 0, 1) == "cannot be saved"
     # A generalist is twice as fast and can wait for the firefighter.
-    assert judged((FIREFIGHTER, GENERALIST), 0, 0, 1) == "can be saved"
+    assert verdict((FIREFIGHTER, GENERALIST), 0, 0, 1) == "can be saved"
 
 
 def test_courses_that_come_too_late_are_dropped():
