@@ -109,9 +109,10 @@ def living_holder(path: Path) -> Holder | None:
 def recorded_holder(path: Path) -> Holder | None:
     """The process that the lock at `path` names, dead or alive; None if it was released."""
     try:
-        return Holder(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
+        found = Holder(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
+    return found if (type(found.host), type(found.process)) == (str, int) else None
 
 
 def _take(path: Path, file: int, say: Callable[[str], None]) -> Lock:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from alma.files import brief, read_json_lines
-from alma.play.summary_check import check_numbers, check_summary
+from alma.play.summary_check import check_numbers, check_summary, is_number
 
 EVALUATION = "evaluation/"
 """What the names of evaluations begin with."""
@@ -104,7 +104,7 @@ def check_line(line: dict[str, Any]) -> None:
     if summary:
         check_summary(summary)
     for name, value in line.items():
-        if not name.startswith(EVALUATION) and (isinstance(value, bool) or not isinstance(value, int | float)):
+        if not name.startswith(EVALUATION) and not is_number(value):
             raise ValueError(f"{name} must be a number")
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from alma.files import brief
-from alma.play.summary_check import check_numbers, check_summary
+from alma.play.summary_check import check_numbers, check_summary, is_number
 from alma.runs.checkpoint import CheckpointError
 
 
@@ -23,7 +23,7 @@ def check_notes(path: Path, notes: dict[str, Any]) -> None:
         if notes["metrics"].keys() != {"totals", "steps"} or not isinstance(notes["metrics"]["totals"], dict):
             raise ValueError("metrics must have totals and steps")
         check_numbers(notes["metrics"], whole=("steps",))
-        if not all(isinstance(value, int | float) for value in notes["metrics"]["totals"].values()):
+        if not all(is_number(value) for value in notes["metrics"]["totals"].values()):
             raise ValueError("totals of metrics must be numbers")
     except ValueError as error:
         raise CheckpointError(f"{path} is damaged: its notes are not such as a run writes: {brief(error)}") from None

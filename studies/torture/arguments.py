@@ -14,7 +14,7 @@ HEAD = ("command line", "cases", "failures", "time")
 
 FLAGS: dict[str, Sequence[Sequence[str]]] = {
     "train": (
-        ("--seed", "3"), ("--preset", "tiny"), ("--method", "flat"), ("--set", "agents=3"), ("--set", "buildings=2..4"),
+        ("--seed", "3"), ("--preset", "tiny"), ("--method", "flat"), ("--set", "agents=3"), ("--set", "max_steps=40"),
         ("--actors", "refil"), ("--actors.gamma", "0.9"), ("--actors.n-step=2",), ("--actors.popart",),
         ("--steps", "5000"), ("--play", "live"), ("--allocator.period", "7"), ("--collection.warmup", "20480"),
         ("--force",), ("--out", "somewhere"), ("--exploration.action.start", "0.5"), ("--report.chunk", "2048"),

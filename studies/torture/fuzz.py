@@ -243,7 +243,7 @@ def metrics_kind(run: RunFolder) -> Kind:
     def says_or_cut(value: Any) -> bool:
         try:
             return says(value)
-        except ValueError:  # its last line is cut, which the package leaves out
+        except (ValueError, RecursionError):  # its last line is cut, which the package leaves out
             return value == [json.loads(line) for line in run.metrics.read_text().splitlines()[:-1]]
 
     return Kind(

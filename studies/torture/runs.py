@@ -44,7 +44,7 @@ CHANGES = {
 def small(method: str, chunks: int, seed: int = 0) -> RunConfig:
     """A run with tiny networks that saves after each of so many chunks."""
     options = with_overrides(preset("tiny", "save-the-city"), {**CHANGES, "steps": chunks * CHUNK})
-    return RunConfig("save-the-city", {"agents": 2, "buildings": 2}, method, "tiny", seed, options)
+    return RunConfig("save-the-city", {"agents": 2, "max_steps": 30}, method, "tiny", seed, options)
 
 
 class Lines:
