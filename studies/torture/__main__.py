@@ -21,7 +21,10 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m torture", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS), help="parts to run")
-    parser.add_argument("--kills", type=int, default=100, help="runs to kill, two fifths of them inside of a save")
+    parser.add_argument("--kills", type=int, default=100, help="runs to kill, half of them inside of a save")
+    parser.add_argument(
+        "--subjects", nargs="+", default=["alma", "flat", "two-processes"], help="kinds of runs to kill"
+    )
     parser.add_argument("--files", type=int, default=2_000, help="mutated files of each kind")
     parser.add_argument("--writes", type=int, default=400, help="most writes to fail")
     parser.add_argument("--lines", type=int, default=300, help="command lines of each kind")
@@ -66,7 +69,9 @@ def apart(folder: Path, name: str, work: Callable[[], int]) -> int:
 def kills(folder: Path, chosen: argparse.Namespace) -> int:
     from torture import kills
 
-    return show(kills.HEAD, kills.torture(folder, chosen.kills, round(0.4 * chosen.kills), chosen.seed))
+    return show(
+        kills.HEAD, kills.torture(folder, chosen.kills, round(0.5 * chosen.kills), chosen.seed, chosen.subjects)
+    )
 
 
 def fuzz(folder: Path, chosen: argparse.Namespace) -> int:
@@ -95,6 +100,8 @@ def disk(folder: Path, chosen: argparse.Namespace) -> int:
             disk.torture(folder / "writes", chosen.writes),
             disk.torture_real(folder / "small", chosen.writes // 20),
         ]
+        if rows[1] is None:
+            print("\nno small file system could be mounted here, which takes root: left out")
         return show(disk.HEAD, [row for row in rows if row])
 
     return apart(folder, "disk", work)
@@ -103,10 +110,11 @@ def disk(folder: Path, chosen: argparse.Namespace) -> int:
 def arguments(folder: Path, chosen: argparse.Namespace) -> int:
     from torture import arguments
 
-    return show(
-        arguments.HEAD,
-        [arguments.ordered(chosen.lines, chosen.seed), arguments.nonsense(chosen.lines, chosen.seed)],
-    )
+    def work() -> int:
+        rows = [arguments.ordered(chosen.lines, chosen.seed), arguments.nonsense(chosen.lines, chosen.seed)]
+        return show(arguments.HEAD, rows)
+
+    return apart(folder, "arguments", work)
 
 
 PARTS = {"arguments": arguments, "kills": kills, "fuzz": fuzz, "disk": disk}

@@ -4,9 +4,9 @@ import random
 import shutil
 import socket
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from alma.runs.folder import RunFolder
 from torture.runs import differences, ending, finish, is_saving, small, start, wait_until
@@ -21,9 +21,11 @@ class Subject:
     name: str
     method: str
     processes: int = 1
+    weight: int = 2
+    """Its share of the kills."""
 
 
-SUBJECTS = (Subject("alma", "alma"), Subject("flat", "flat"), Subject("alma, 2 processes", "alma", 2))
+SUBJECTS = (Subject("alma", "alma"), Subject("flat", "flat"), Subject("two-processes", "alma", 2, weight=1))
 
 
 @dataclass
@@ -55,16 +57,11 @@ class Kills:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
-        self.reference, self.lasts = self._reference()
-
-    def _reference(self) -> tuple[dict[str, Any], float]:
-        """The end of a run that was left alone, and how long one lasts when its programs are compiled."""
-        for name in ("first", "reference"):
-            run = self._new(name)
-            began = time.monotonic()
-            finish(run, self.subject.processes, self._address())
-            lasts = time.monotonic() - began
-        return ending(run), lasts
+        finish(self._new("first"), self.subject.processes, self._address())  # compiles
+        began = time.monotonic()
+        run = self._new("reference")
+        finish(run, self.subject.processes, self._address())
+        self.reference, self.lasts = ending(run), time.monotonic() - began
 
     def _new(self, name: str) -> RunFolder:
         run = RunFolder(self.folder / name)
@@ -76,52 +73,12 @@ class Kills:
             free.bind(("127.0.0.1", 0))
             return f"127.0.0.1:{free.getsockname()[1]}"
 
-    def torture(self, kills: int, in_saves: int) -> Tally:
-        """Kill so many runs, at least so many of them inside of a save."""
-        tally, began = Tally(self.subject), time.monotonic()
-        while tally.kills < kills:
-            aim = tally.in_saves < in_saves
-            run = self._new(f"run-{tally.kills}")
-            if (inside := self._kill(run, aim)) is not None:
-                tally.kills += 1
-                tally.in_saves += inside
-                finish(run, self.subject.processes, self._address())
-                if wrong := differences(self.reference, ending(run)):
-                    raise AssertionError(f"{run.path} ended with another {', '.join(wrong)}")
-                tally.identical += 1
-            shutil.rmtree(run.path)
-        tally.seconds = time.monotonic() - began
-        return tally
-
-    def _kill(self, run: RunFolder, in_save: bool) -> bool | None:
-        """Start a run and kill it; whether that was inside of a save, or None if it ended before."""
-        children = start(run, self.subject.processes, self._address())
-        if in_save:
-            for _ in range(self.random.randrange(CHUNKS)):  # one of its saves
-                wait_until(lambda: is_saving(run) or children[0].ended())
-                wait_until(lambda: not is_saving(run) or children[0].ended())
-            wait_until(lambda: is_saving(run) or children[0].ended())
-            time.sleep(self.random.uniform(0, 0.02))
-        else:
-            time.sleep(self.random.uniform(0, self.lasts))
-        ended = children[0].ended()
-        self.random.shuffle(children)  # of several processes, any may be the first to go
-        for child in children:
-            child.kill()
-            time.sleep(0.005 if len(children) > 1 else 0)
-        for child in children:
-            child.wait()
-        return None if ended else is_saving(run)
-
-
-def torture(
-    folder: Path, kills: int, in_saves: int, seed: int, subjects: tuple[Subject, ...] = SUBJECTS
-) -> list[Tally]:
-    """Kill runs of every kind; kills are shared out, and those in two processes are a fifth."""
-    shares = {1: 0.4, 2: 0.2} if len(subjects) == 3 else {1: 1 / len(subjects)}
+    def torture(folder: Path, kills: int, in_saves: int, seed: int, names: Sequence[str]) -> list[Tally]:
+    """Kill runs of the kinds with these names; kills are shared out by their weights."""
+    chosen = [subject for subject in SUBJECTS if subject.name in names]
     found = []
-    for number, subject in enumerate(subjects):
-        share = shares[subject.processes]
+    for number, subject in enumerate(chosen):
+        share = subject.weight / sum(each.weight for each in chosen)
         each = Kills(subject, folder / f"kills-{number}", random.Random(seed + number))
         found.append(each.torture(round(kills * share), round(in_saves * share)))
     return found
