@@ -52,7 +52,7 @@ def show(head: Sequence[str], rows: Sequence[Any]) -> int:
 
 
 def apart(folder: Path, name: str, work: Callable[[], int]) -> int:
-    """Do something in a process of its own, so that this one never starts JAX; returns its failures."""
+    """Do something in a process of its own, so that this one never starts JAX."""
     from torture.runs import fork
 
     def report() -> None:

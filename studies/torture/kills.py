@@ -73,7 +73,44 @@ class Kills:
             free.bind(("127.0.0.1", 0))
             return f"127.0.0.1:{free.getsockname()[1]}"
 
-    def torture(folder: Path, kills: int, in_saves: int, seed: int, names: Sequence[str]) -> list[Tally]:
+    def torture(self, kills: int, in_saves: int) -> Tally:
+        """Kill so many runs, at least so many of them inside of a save."""
+        tally, began = Tally(self.subject), time.monotonic()
+        while tally.kills < kills:
+            run = self._new(f"run-{tally.kills}")
+            if (inside := self._kill(run, tally.in_saves < in_saves)) is not None:
+                tally.kills += 1
+                tally.in_saves += inside
+                finish(run, self.subject.processes, self._address())
+                if wrong := differences(self.reference, ending(run)):
+                    raise AssertionError(f"{run.path} ended with another {', '.join(wrong)}")
+                tally.identical += 1
+            shutil.rmtree(run.path)
+        tally.seconds = time.monotonic() - began
+        return tally
+
+    def _kill(self, run: RunFolder, in_save: bool) -> bool | None:
+        """Start a run and kill it; whether that was inside of a save, or None if it ended before."""
+        children = start(run, self.subject.processes, self._address())
+        if in_save:
+            for _ in range(self.random.randrange(CHUNKS)):  # one of its saves
+                wait_until(lambda: is_saving(run) or children[0].ended())
+                wait_until(lambda: not is_saving(run) or children[0].ended())
+            wait_until(lambda: is_saving(run) or children[0].ended())
+            time.sleep(self.random.uniform(0, 0.02))
+        else:
+            time.sleep(self.random.uniform(0, self.lasts))
+        ended = children[0].ended()
+        self.random.shuffle(children)  # of several processes, any may be the first to go
+        for child in children:
+            child.kill()
+            time.sleep(0.005 if len(children) > 1 else 0)
+        for child in children:
+            child.wait()
+        return None if ended else is_saving(run)
+
+
+def torture(folder: Path, kills: int, in_saves: int, seed: int, names: Sequence[str]) -> list[Tally]:
     """Kill runs of the kinds with these names; kills are shared out by their weights."""
     chosen = [subject for subject in SUBJECTS if subject.name in names]
     found = []
