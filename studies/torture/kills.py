@@ -5,7 +5,7 @@ import shutil
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from alma.runs.folder import RunFolder
@@ -37,6 +37,7 @@ class Tally:
     in_saves: int = 0
     identical: int = 0
     seconds: float = 0.0
+    failures: list[str] = field(default_factory=list)
 
     @property
     def row(self) -> tuple[str, ...]:
@@ -81,13 +82,22 @@ class Kills:
             if (inside := self._kill(run, tally.in_saves < in_saves)) is not None:
                 tally.kills += 1
                 tally.in_saves += inside
-                finish(run, self.subject.processes, self._address())
-                if wrong := differences(self.reference, ending(run)):
-                    raise AssertionError(f"{run.path} ended with another {', '.join(wrong)}")
+                if wrong := self._wrong_end(run):
+                    tally.failures.append(wrong)
+                    continue  # it stays to be looked at
                 tally.identical += 1
             shutil.rmtree(run.path)
         tally.seconds = time.monotonic() - began
         return tally
+
+    def _wrong_end(self, run: RunFolder) -> str:
+        """What is wrong with the end of a run that was killed and goes on; empty if it is the same."""
+        try:
+            finish(run, self.subject.processes, self._address())
+        except AssertionError as error:
+            return str(error)
+        wrong = differences(self.reference, ending(run))
+        return f"{run.path} ended with another {', '.join(wrong)}" if wrong else ""
 
     def _kill(self, run: RunFolder, in_save: bool) -> bool | None:
         """Start a run and kill it; whether that was inside of a save, or None if it ended before."""
