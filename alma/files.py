@@ -42,9 +42,11 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        advice = "; make room there, then try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        raise type(error)(f"{path} could not be written: {reason}; what it held before is kept{advice}") from None
+        if error.errno is None:  # it names a file already
+            raise
+        advice = "; make room there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        reason = f"{error.strerror}; what it held before is kept{advice}"
+        raise type(error)(f"{path} could not be written: {reason}") from None
 
 
 DATA_FILES = (".json", ".toml")
