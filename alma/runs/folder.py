@@ -172,6 +172,7 @@ class RunFolder:
                 write_tree(unfinished, state, notes)
                 policy.save(self.path / WEIGHTS)
         except OSError as error:
+            self.delete_unfinished()
             raise type(error)(f"{error}; then go on with: alma resume {self.path}") from None
         for old in self.saved()[2:]:
             old.unlink()

@@ -124,6 +124,22 @@ def test_a_full_disk_costs_nothing(folder, like, state, monkeypatch, part):
     assert not list(folder.checkpoints.glob(f"*{UNFINISHED}"))
 
 
+def test_a_first_save_that_fails_leaves_nothing(tmp_path, state, monkeypatch):
+    """Weights without a checkpoint would look as if the checkpoint had been lost."""
+    run = RunFolder(tmp_path / "run")
+    run.create(CONFIG)
+
+    def fail(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("alma.files.os.replace", fail)
+    with pytest.raises(OSError, match="could not be written: Input/output error"):
+        save(run, state, 512)
+    monkeypatch.undo()
+    assert run.is_blank()
+    save(run, state, 512)
+
+
 def killed_in_its_first_save(folder):
     """As `kill -9` leaves it: the weights have their name, the checkpoint does not yet."""
     for path in folder.saved():
