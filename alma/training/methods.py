@@ -5,6 +5,7 @@ To train a method of your own, define another `Method` and pass its name as `mod
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import jax
@@ -112,6 +113,7 @@ def make_team(task: Task, options: TrainingOptions, method: str) -> LearningTeam
     return Team(actors, found.allocator(task, options, method), options.allocator.play_period or period)
 
 
+@lru_cache(maxsize=16)
 def params_like(team: LearningTeam, task: Task) -> TeamParams:
     """Shapes and dtypes of a team's parameters."""
 
