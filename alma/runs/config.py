@@ -105,6 +105,10 @@ def _differences(now: Any, before: Any, path: str = "") -> Iterator[str]:
         yield f"{path} was {before!r} and is {now!r}"
 
 
+ALWAYS = ("task", "task_options", "method", "preset", "seed", "options")
+"""Entries that every version has written."""
+
+
 def from_json(data: Any, trust: Trust = False, source: object = "the configuration") -> RunConfig:
     """The configuration from the data that `to_json` wrote. Raises a ValueError that names its source.
 
@@ -112,7 +116,7 @@ def from_json(data: Any, trust: Trust = False, source: object = "the configurati
     """
     try:
         check_value("it", dict, data)
-        if missing := [field.name for field in dataclasses.fields(RunConfig) if field.name not in data]:
+        if missing := [name for name in ALWAYS if name not in data]:
             raise ValueError(f"it has no {', '.join(missing)}")
         config = _build(RunConfig, {name: value for name, value in data.items() if name != "versions"})
     except ValueError as error:
