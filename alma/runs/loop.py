@@ -81,7 +81,9 @@ class Run:
         return self.trainer.plan(state)
 
     def open_sinks(self, step: int) -> None:
-        self.sinks = [JsonLines(self.folder.metrics, step), TensorBoard(self.folder.path / "tensorboard", step)]
+        self.sinks = []  # one at a time, so that all that were opened are closed if the next cannot be
+        self.sinks.append(JsonLines(self.folder.metrics, step))
+        self.sinks.append(TensorBoard(self.folder.path / "tensorboard", step))
         if self.wandb:
             self.sinks.append(Wandb(self.folder.path, to_json(self.config)))
 

@@ -54,6 +54,7 @@ class TensorBoard:
 
     def __init__(self, folder: Path, step: int) -> None:
         self.path = folder
+        folder.mkdir(exist_ok=True)
         with naming(folder):
             # Files are told apart by the second and the process.
             self.events = EventsWriter(str(folder / "events"), f".{os.getpid()}")

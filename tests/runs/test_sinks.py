@@ -19,10 +19,10 @@ def test_lines_beyond_the_checkpoint_are_written_again(tmp_path):
 
 
 def test_tensorboard_takes_numbers(tmp_path):
-    sink = TensorBoard(tmp_path, 0)
+    sink = TensorBoard(tmp_path / "tensorboard", 0)
     sink.write(5, {"loss": 0.5, "by_team_size": {"2": 1}})
     sink.close()
-    events = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    events = b"".join(path.read_bytes() for path in (tmp_path / "tensorboard").iterdir())
     assert b"loss" in events
     assert b"by_team_size" not in events
 
