@@ -282,7 +282,7 @@ class ParallelTask(ParallelEnv):
 
     def _present(self) -> Bool[np.ndarray, "A"]:
         """Which agents take part: those that are there, or all of a fixed team."""
-        return self.now.view.present[: len(self._numbers)] | self.fixed_team
+        return np.asarray(self.now.view.present)[: len(self._numbers)] | self.fixed_team
 
     def _available_actions(self, actions: Mapping[str, Any]) -> Int[np.ndarray, "A"]:
         taken = np.full(len(self._numbers), NOBODY, np.int32)

@@ -48,7 +48,7 @@ class Run:
         self.evaluations: list[dict[str, Any]] = []
         self.seconds = 0.0
         self.rate = 0.0
-        self.faults = 0
+        self.faults = self.trainer.task.faults
         self.sinks: list[Sink] = []
         self.metrics = MetricAccumulator()
         self.lock: Lock | None = None
