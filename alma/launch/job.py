@@ -44,7 +44,7 @@ class Job:
     @property
     def resume_arguments(self) -> tuple[str, ...]:
         """All arguments of `alma resume` besides the folder: code of the user's own was named with the run."""
-        return (*self.arguments, *(("--trust",) if self.config.own_code else ()))
+        return (*(("--trust",) if self.config.own_code else ()), *self.arguments)
 
     @property
     def name(self) -> str:

@@ -72,7 +72,7 @@ def metered(folder: Path, disk: Disk) -> Iterator[None]:
         file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, *rest: Any, **more: Any
     ) -> Any:
         reads_only = "r" in mode and "+" not in mode
-        if isinstance(file, int) or reads_only or folder not in Path(file).absolute().parents:
+        if isinstance(file, int) or "opener" in more or reads_only or folder not in Path(file).absolute().parents:
             return real_open(file, mode, buffering, encoding, *rest, **more)
         raw = MeteredFile(file, mode.replace("b", "").replace("t", ""))
         raw.disk = disk
