@@ -310,12 +310,13 @@ class ParallelTask(ParallelEnv):
         }
 
     def _infos(self, agents: list[str], outcome: Outcome) -> dict[str, dict[str, Any]]:
-        """For each agent its subtask; for all of them the active subtasks and what the step brought.
+        """For each agent its subtask; for all of them the allocation, the active subtasks and what the step brought.
 
         Keys and shapes are always the same, so that libraries can store them in arrays.
         """
         allocation = self.now.in_force.allocation[0]
         shared = {
+            "allocation": allocation,
             "active_subtasks": self.now.view.active,
             "reward": float(outcome.reward),
             "subtask_rewards": outcome.subtask_rewards,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import alma
-from alma.cli.parsing import parse_setting
+from alma.cli.arguments import parse_setting
 from alma.runs.signals import Interrupted
 
 METHODS = ("alma", "heuristic", "flat")

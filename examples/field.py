@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PRNGKeyArray
 
 import alma
+from alma.task.choice import choose_uniformly
+from alma.task.view import Actions, Allocation
 from examples.rules import nearest, together
 
 ACTIONS = ("wait", "north", "south", "west", "east", "load")
@@ -140,6 +145,19 @@ def _offset_table(size: int) -> np.ndarray:
 
 DISTANCE = OFFSETS.index("distance")
 RULES = {"nearest": partial(nearest, distance=DISTANCE), "together": partial(together, distance=DISTANCE)}
+
+
+def scripted(key: PRNGKeyArray, view: alma.View, allocation: Allocation) -> Actions:
+    """Walk to one's food and load it; one step of ten is random, so that agents do not block each other for ever."""
+    agents = len(allocation)
+    mine = view.relations[jnp.arange(agents), agents + jnp.maximum(allocation, 0)]
+    south, east = (mine[:, OFFSETS.index(name)] for name in ("south", "east"))
+    load = jnp.where(mine[:, OFFSETS.index("adjacent")] > 0, jnp.inf, -jnp.inf)
+    gain = jnp.stack([jnp.zeros(agents), -south, south, -east, east, load], axis=1)
+    best = jnp.argmax(jnp.where(view.available, gain, -jnp.inf), axis=1)
+    stumble_key, choice_key = jax.random.split(key)
+    stumbles = jax.random.bernoulli(stumble_key, 0.1, (agents,)) | (allocation == alma.NOBODY)
+    return jnp.where(stumbles, choose_uniformly(choice_key, view.available), best)
 
 
 def scene_of(size: int, view: alma.View) -> alma.Scene:

@@ -4,35 +4,43 @@ Every food is a subtask; `field.py` says what agents see.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import gymnasium
 import numpy as np
+from jaxtyping import PRNGKeyArray
 from lbforaging.foraging import ForagingEnv
 
 import alma
-from alma.task.view import Allocation
-from examples.field import REWARD, RULES, Field, scene_of, spec_of, view_of
+from alma.task.view import Actions, Allocation
+from examples.field import REWARD, RULES, Field, scene_of, scripted, spec_of, view_of
 
 
+@dataclass(eq=False)
 class Foraging(alma.Simulator):
-    """Level-based foraging as it is registered with Gymnasium, such as `Foraging-8x8-4p-3f-v3`."""
+    """Level-based foraging: agents collect foods, and heavy foods take several agents at once."""
+
+    env: str = "Foraging-8x8-4p-3f-v3"
+    """Name at Gymnasium: size of the field, players, foods; with `-coop` every food takes several players."""
 
     metrics = ("foods",)
 
-    def __init__(self, env: str = "Foraging-8x8-4p-3f-v3") -> None:
-        """`env` says the size of the field, players, foods, and with `-coop` that every food takes several players."""
-        self.game = ForagingEnv(**gymnasium.spec(env).kwargs)
+    def __post_init__(self) -> None:
+        self.game = ForagingEnv(**gymnasium.spec(self.env).kwargs)
         self.size = self.game.rows
-        self.name = env.lower()
 
     @property
     def spec(self) -> alma.TaskSpec:
         game = self.game
-        return spec_of(self.name, self.size, game.n_agents, game.max_num_food, game._max_episode_steps)
+        return spec_of(self.env.lower(), self.size, game.n_agents, game.max_num_food, game._max_episode_steps)
 
     @property
     def rules(self) -> Mapping[str, Callable[[alma.View], Allocation]]:
         return RULES
+
+    @property
+    def scripts(self) -> Mapping[str, Callable[[PRNGKeyArray, alma.View, Allocation], Actions]]:
+        return {"scripted": scripted}
 
     def reset(self, seed: int) -> alma.View:
         for player in self.game.players:

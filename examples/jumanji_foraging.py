@@ -5,8 +5,7 @@ Jumanji's environments are pure functions of a state already, so that nothing bu
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +16,7 @@ from jumanji.environments.routing.lbf.types import State
 
 import alma
 from alma.task.view import Actions, Allocation
-from examples.field import REWARD, RULES, Field, scene_of, spec_of, view_of
+from examples.field import REWARD, RULES, Field, scene_of, scripted, spec_of, view_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,11 @@ class JumanjiForaging(alma.Task[State]):
 
     @property
     def heuristics(self) -> Mapping[str, Callable[[State], Allocation]]:
-        return {name: partial(_by_view, self, rule) for name, rule in RULES.items()}
+        return {name: lambda state, rule=rule: rule(self.view(state)) for name, rule in RULES.items()}
+
+    @property
+    def policies(self) -> Mapping[str, Callable[[PRNGKeyArray, State, Allocation], Actions]]:
+        return {"scripted": lambda key, state, allocation: scripted(key, self.view(state), allocation)}
 
     def scene(self, state: State) -> alma.Scene:
         return scene_of(self.size, self.view(state))
@@ -79,7 +82,3 @@ def _environment(task: JumanjiForaging) -> LevelBasedForaging:
 def _field(size: int, state: State) -> Field:
     agents, foods = state.agents, state.food_items
     return Field(size, agents.position, agents.level, foods.position, foods.level, ~foods.eaten)
-
-
-def _by_view(task: JumanjiForaging, rule: Callable[[alma.View], Allocation], state: Any) -> Allocation:
-    return rule(task.view(state))

@@ -6,27 +6,31 @@ Where a robot has to go for an order, shelf by shelf and turn by turn, is told b
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import gymnasium
+import jax.numpy as jnp
 import numpy as np
 import rware  # noqa: F401  # registers the environments
+from jaxtyping import PRNGKeyArray
 from rware.warehouse import Direction
 
 import alma
-from alma.task.view import Allocation
+from alma.task.choice import choose_uniformly
+from alma.task.view import Actions, Allocation
 from examples.rules import closest_first, nearest
 from examples.warehouse_ways import MOVES, Ways
 
 ACTIONS = ("wait", "forward", "left", "right", "toggle load")
-TOGGLE = 4
+FORWARD, TOGGLE = 1, 4
 CLOCKWISE = (Direction.UP, Direction.RIGHT, Direction.DOWN, Direction.LEFT)
 HEADINGS = tuple(f"heads {heading.name.lower()}" for heading in CLOCKWISE)
 FEATURES = ("robot", "order", *HEADINGS, "loaded", "carries an order", "blocked ahead", "on the road", "row", "column")
 CELL = slice(-2, None)
 RELATIONS = ("south", "east", "distance", "here", "I carry it", "somebody else carries it")
 RELATIONS += ("steps to deliver it", "next: forward", "next: left", "next: right", "next: toggle load")
-STEPS = RELATIONS.index("steps to deliver it")
+STEPS, NEXT = RELATIONS.index("steps to deliver it"), RELATIONS.index("next: forward")
 FAR = 100
 """Steps to deliver an order are divided by this; orders that another robot carries are so far away."""
 REWARD = 20.0
@@ -35,22 +39,30 @@ PICK_UP, APPROACH = 0.25, 0.02
 """Paid for lifting the shelf of an order, and for each step that an order is nearer to its delivery; in deliveries."""
 
 
+@dataclass(eq=False)
 class RobotWarehouse(alma.Simulator):
-    """RWARE as it is registered with Gymnasium, such as `rware-tiny-4ag-v2`, with a book of orders."""
+    """Robots bring requested shelves to the goals, order by order, until a book of orders is done."""
+
+    env: str = "rware-tiny-4ag-v2"
+    """Name at Gymnasium: the size of the warehouse, and the number of robots."""
+    orders: int = 8
+    """Number of orders in the book."""
+    max_steps: int = 150
+    """Time limit in steps."""
 
     metrics = ("delivered",)
 
-    def __init__(self, env: str = "rware-tiny-4ag-v2", orders: int = 8, max_steps: int = 150) -> None:
-        """`env` says the size and the robots; `orders` are in the book; an episode has at most `max_steps` steps."""
-        self.game = gymnasium.make(env, disable_env_checker=True).unwrapped
-        if orders < self.game.request_queue_size:
-            raise ValueError(f"orders must be at least {self.game.request_queue_size}, which {env} requests at once")
-        self.name, self.orders, self.max_steps = env, orders, max_steps
+    def __post_init__(self) -> None:
+        self.game = gymnasium.make(self.env, disable_env_checker=True).unwrapped
+        if self.orders < (at_once := self.game.request_queue_size):
+            raise ValueError(f"orders must be at least {at_once}, which {self.env} requests at once, not {self.orders}")
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, not {self.max_steps}")
 
     @property
     def spec(self) -> alma.TaskSpec:
         return alma.TaskSpec(
-            name=self.name,
+            name=self.env,
             agents=self.game.n_agents,
             entities=self.game.n_agents + self.orders,
             subtasks=self.orders,
@@ -66,6 +78,10 @@ class RobotWarehouse(alma.Simulator):
     @property
     def rules(self) -> Mapping[str, Callable[[alma.View], Allocation]]:
         return {"closest-first": partial(closest_first, distance=STEPS), "nearest": partial(nearest, distance=STEPS)}
+
+    @property
+    def scripts(self) -> Mapping[str, Callable[[PRNGKeyArray, alma.View, Allocation], Actions]]:
+        return {"scripted": scripted}
 
     # ---- episodes
 
@@ -204,7 +220,7 @@ class RobotWarehouse(alma.Simulator):
         relations[..., :2] = offset / size
         relations[..., 2] = np.abs(offset).sum(axis=-1) / size
         relations[:, agents:, 3:7] = np.stack([here, carries, taken, steps / FAR], axis=-1)
-        relations[:, agents:, 7:] = np.eye(len(MOVES))[action]
+        relations[:, agents:, NEXT:] = np.eye(len(MOVES))[action]
         return relations
 
     def scene(self, view: alma.View) -> alma.Scene:
@@ -223,3 +239,14 @@ class RobotWarehouse(alma.Simulator):
         markers = tuple(marker(entity) for entity in range(len(view.present)))
         standing = tuple("requested" if active else "" for active in view.active)
         return alma.Scene((width, height), markers, grid=True, subtask="order", standing=standing)
+
+
+def scripted(key: PRNGKeyArray, view: alma.View, allocation: Allocation) -> Actions:
+    """Do what has to be done next for one's order; wait or turn at random where another robot is in the way."""
+    agents = len(allocation)
+    mine = view.relations[jnp.arange(agents), agents + jnp.maximum(allocation, 0)]
+    wanted = 1 + jnp.argmax(mine[:, NEXT:], axis=1)
+    blocked = (view.entities[:agents, FEATURES.index("blocked ahead")] > 0) & (wanted == FORWARD)
+    possible = jnp.take_along_axis(view.available, wanted[:, None], axis=1)[:, 0] & (allocation != alma.NOBODY)
+    avoid = choose_uniformly(key, view.available & jnp.asarray([True, False, True, True, False]))
+    return jnp.where(possible & ~blocked, wanted, avoid)

@@ -5,18 +5,22 @@ from what agents observe.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PRNGKeyArray
 from mpe2 import simple_spread_v3
 
 import alma
-from alma.task.view import Allocation
+from alma.task.view import Actions, Allocation
 from examples.rules import closest_first, nearest
 
 ACTIONS = ("wait", "west", "east", "south", "north")
 FEATURES = ("agent", "landmark", "covered", "distance to the nearest agent", "speed east", "speed north", "x", "y")
-PLACE = slice(-2, None)
+WAIT, WEST, EAST, SOUTH, NORTH = range(5)
+SPEED, PLACE = slice(4, 6), slice(-2, None)
 RELATIONS = (
     "east",
     "north",
@@ -37,15 +41,19 @@ REWARD = 0.5
 """What rewards are multiplied with."""
 
 
+@dataclass(eq=False)
 class Spread(alma.Simulator):
-    """Simple spread of PettingZoo's multi-particle environments."""
+    """Agents have to cover as many landmarks, all at once."""
+
+    agents: int = 4
+    """Number of agents, and of landmarks."""
+    max_steps: int = 40
+    """Time limit in steps."""
 
     metrics = ("covered",)
 
-    def __init__(self, agents: int = 4, max_steps: int = 40) -> None:
-        """There are as many landmarks as `agents`. An episode has at most `max_steps` steps."""
-        self.agents, self.max_steps = agents, max_steps
-        self.game = simple_spread_v3.parallel_env(N=agents, max_cycles=max_steps, terminate_on_success=True)
+    def __post_init__(self) -> None:
+        self.game = simple_spread_v3.parallel_env(N=self.agents, max_cycles=self.max_steps, terminate_on_success=True)
 
     @property
     def spec(self) -> alma.TaskSpec:
@@ -67,6 +75,10 @@ class Spread(alma.Simulator):
     def rules(self) -> Mapping[str, Callable[[alma.View], Allocation]]:
         rules = {"closest-first": closest_first, "nearest": nearest}
         return {name: partial(rule, distance=DISTANCE) for name, rule in rules.items()}
+
+    @property
+    def scripts(self) -> Mapping[str, Callable[[PRNGKeyArray, alma.View, Allocation], Actions]]:
+        return {"scripted": scripted}
 
     def reset(self, seed: int) -> alma.View:
         observations, _ = self.game.reset(seed=seed)
@@ -102,7 +114,7 @@ class Spread(alma.Simulator):
         entities = np.zeros((2 * agents, len(FEATURES)), np.float32)
         entities[:agents, 0], entities[agents:, 1] = 1, 1
         entities[agents:, 2], entities[agents:, 3] = closest < COVERED, closest
-        entities[:agents, 4:6] = velocity
+        entities[:agents, SPEED] = velocity
         entities[:, PLACE] = places
         is_agent = np.arange(2 * agents) < agents
         east, north = offset[..., 0], offset[..., 1]
@@ -133,3 +145,14 @@ class Spread(alma.Simulator):
         standing = tuple("covered" if done else "free" for done in view.entities[self.agents :, 2])
         markers = tuple(marker(entity) for entity in range(2 * self.agents))
         return alma.Scene((4, 4), markers, subtask="landmark", standing=standing)
+
+
+def scripted(key: PRNGKeyArray, view: alma.View, allocation: Allocation) -> Actions:
+    """Go to one's landmark along the longer way, and slow down before it."""
+    agents = len(allocation)
+    offset = view.relations[jnp.arange(agents), agents + jnp.maximum(allocation, 0), :2]
+    # Thrust and friction of the environment: after this share of its speed, an agent has come to rest.
+    east, north = (offset - 0.25 * view.entities[:agents, SPEED]).T
+    horizontal, vertical = jnp.where(east > 0, EAST, WEST), jnp.where(north > 0, NORTH, SOUTH)
+    there = jnp.maximum(jnp.abs(east), jnp.abs(north)) < COVERED / 2
+    return jnp.where(there, WAIT, jnp.where(jnp.abs(east) > jnp.abs(north), horizontal, vertical))

@@ -6,9 +6,9 @@ tested against a stand-in for the game alone, never against the game.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -65,27 +65,28 @@ class Game(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(eq=False)
 class StarCraftGame(alma.Simulator):
     """The multi-army base defence in StarCraft II. The base is the middle of the map."""
 
+    game: str = "smac.env:StarCraft2Env"
+    """Class with SMAC's interface, as module:Class. It is made at the first reset."""
+    map_name: str = "2s3z"
+    """Map that the game is made with."""
+    units: str = "sz"
+    """Unit pool, as in the task `starcraft`: `sz`, `mmm`, or types joined by `+`."""
+    balance: Literal["symmetric", "disadvantage"] = "symmetric"
+    """Whether there can be as many enemies as agents (symmetric), or one more (disadvantage)."""
+    fighters: int | tuple[int, int] | None = None
+    """Number of our units with a weapon, as in the task `starcraft`."""
+
     metrics = ("kills", "deaths", "breached", "timed_out")
 
-    def __init__(
-        self,
-        game: str = "smac.env:StarCraft2Env",
-        map_name: str = "2s3z",
-        units: str = "sz",
-        balance: str = "symmetric",
-        fighters: int | tuple[int, int] | None = None,
-    ) -> None:
-        """`game` is a class with SMAC's interface, as module:Class. It is made with `map_name`, at the first reset.
-
-        `units`, `balance` and `fighters` are those of the task `starcraft`: they say how many units there can be.
-        """
-        self.make_game = partial(import_by_name, "game", game)
-        self.map_name = map_name
-        self.task = StarCraft(Rules(units=units, balance=balance, fighters=fighters))
-        self.game: Game | None = None
+    def __post_init__(self) -> None:
+        if isinstance(self.fighters, list):  # JSON and the command line turn tuples into lists
+            self.fighters = tuple(self.fighters)
+        self.task = StarCraft(Rules(units=self.units, balance=self.balance, fighters=self.fighters))
+        self.played: Game | None = None
         self.state: State | None = None
 
     @property
@@ -100,9 +101,9 @@ class StarCraftGame(alma.Simulator):
 
     def reset(self, seed: int) -> alma.View:
         """Begin a battle. SMAC draws its random numbers itself: `seed` decides when armies attack, and nothing else."""
-        if self.game is None:
-            self.game = self.make_game()(map_name=self.map_name)
-        self.game.reset()
+        if self.played is None:
+            self.played = import_by_name("game", self.game)(map_name=self.map_name)
+        self.played.reset()
         self.key = jax.random.key(seed)
         self.state = self._first_state()
         return self._look()
@@ -114,7 +115,7 @@ class StarCraftGame(alma.Simulator):
         self._order(before, ordered)
         alive = np.asarray(before.units.alive)
         chosen = [int(action) + FIRST_ORDER if alive[i] else NO_OP for i, action in enumerate(actions)]
-        _, over, _ = self.game.step(chosen[: self.game.n_agents])
+        _, over, _ = self.played.step(chosen[: self.played.n_agents])
         units = self._units()
         went = jnp.where(units.alive[:, None], units.position - before.units.position, 0)
         self.state = self._facing(
@@ -134,32 +135,32 @@ class StarCraftGame(alma.Simulator):
         return self._look(), outcome
 
     def close(self) -> None:
-        if self.game is not None:
-            self.game.close()
+        if self.played is not None:
+            self.played.close()
 
     def _note_end(self) -> None:
         """Tell SMAC that the battle is over, although there are units left on both sides.
 
         It counts the battles that it has ended itself, and starts the game anew while there are none.
         """
-        if getattr(self.game, "_episode_count", None) == 0:
-            self.game._episode_count = 1
+        if getattr(self.played, "_episode_count", None) == 0:
+            self.played._episode_count = 1
 
     # ---- armies
 
     def _order(self, before: State, now: State) -> None:
         """Pass on the orders of armies that turn, if the game takes any."""
-        order_army = getattr(self.game, "order_army", None)
+        order_army = getattr(self.played, "order_army", None)
         for army in np.flatnonzero(np.asarray(now.attacking != before.attacking)) if order_army else ():
             attack = bool(now.attacking[army])
             to = np.asarray(self._middle() if attack else now.start[army] + self._corner())
             order_army(
-                [key for key in self.game.enemies if now.army[key] == army], (float(to[0]), float(to[1])), attack
+                [key for key in self.played.enemies if now.army[key] == army], (float(to[0]), float(to[1])), attack
             )
 
     def _facing(self, state: State) -> State:
         """The state with armies that nobody orders attacking if they come nearer to the base."""
-        if hasattr(self.game, "order_army"):
+        if hasattr(self.played, "order_army"):
             return state
         agents, half = self.task.rules.max_agents, self.task.rules.map_size / 2
         place, went = state.units.position[agents:] - half, state.moved[agents:]
@@ -202,10 +203,10 @@ class StarCraftGame(alma.Simulator):
         count = rules.max_agents + rules.max_enemies
         kind = np.full(count, -1, np.int32)
         numbers = np.zeros((count, 6), np.float32)
-        ours = {getattr(self.game, f"{name}_id", 0): name for name in rules.types}
+        ours = {getattr(self.played, f"{name}_id", 0): name for name in rules.types}
         for slot, unit in [
-            *self.game.agents.items(),
-            *((key + rules.max_agents, unit) for key, unit in self.game.enemies.items()),
+            *self.played.agents.items(),
+            *((key + rules.max_agents, unit) for key, unit in self.played.enemies.items()),
         ]:
             names = {**THEIR_TYPES, **ours} if slot < rules.max_agents else THEIR_TYPES
             name = names.get(unit.unit_type)
@@ -223,7 +224,7 @@ class StarCraftGame(alma.Simulator):
         )
 
     def _check_sizes(self) -> None:
-        rules, ours, theirs = self.task.rules, self.game.n_agents, self.game.n_enemies
+        rules, ours, theirs = self.task.rules, self.played.n_agents, self.played.n_enemies
         if ours > rules.max_agents or theirs > rules.max_enemies:
             raise ValueError(
                 f"{self.map_name} has {ours} agents and {theirs} enemies, more than the {rules.max_agents} and "
@@ -231,7 +232,7 @@ class StarCraftGame(alma.Simulator):
             )
 
     def _middle(self) -> np.ndarray:
-        return np.array([self.game.map_x / 2, self.game.map_y / 2])
+        return np.array([self.played.map_x / 2, self.played.map_y / 2])
 
     def _corner(self) -> np.ndarray:
         """The point of the game's map that is (0, 0) in the state, whose base is in the middle."""
@@ -246,7 +247,7 @@ class StarCraftGame(alma.Simulator):
     def _game_allows(self, shape: tuple[int, int]) -> np.ndarray:
         """SMAC's available actions in our order; an order that it refuses would end the game."""
         allowed = np.zeros(shape, bool)
-        theirs = np.asarray(self.game.get_avail_actions(), bool)[:, FIRST_ORDER:]
+        theirs = np.asarray(self.played.get_avail_actions(), bool)[:, FIRST_ORDER:]
         allowed[: len(theirs), : theirs.shape[1]] = theirs
         return allowed
 

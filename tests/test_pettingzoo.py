@@ -78,6 +78,7 @@ def test_subtasks_rewards_and_ends():
         _, infos = env.reset(seed=0)
         assert sorted(info["subtask"] for info in infos.values()) == [0, 1]
         assert infos["agent_0"]["active_subtasks"].tolist() == [True, True]
+        assert infos["agent_0"]["allocation"].tolist() == [info["subtask"] for info in infos.values()]
         _, rewards, terminated, truncated, infos = env.step(pushed(env))
         assert rewards == dict.fromkeys(["agent_0", "agent_1"], expected)
         assert all(terminated.values())

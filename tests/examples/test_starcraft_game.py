@@ -30,7 +30,7 @@ def play(simulator, seed):
 
 def behind(simulator):
     """The view that the simulator behind the game has, with the armies numbered as the composition numbers them."""
-    state = simulator.game.state
+    state = simulator.played.state
     ours, theirs = np.asarray(simulator.state.army), np.asarray(state.army)
     number = {int(there): int(here) for here, there in zip(ours, theirs, strict=True)}
     view = jax.device_get(VIEW(state))
@@ -52,11 +52,11 @@ def test_what_is_seen_is_what_the_simulator_behind_the_game_shows():
             lengths += 1
         assert lengths > 5
         assert outcome.terminated
-    orders = simulator.game.orders
+    orders = simulator.played.orders
     assert {attack for _, _, attack in orders} == {True, False}
     assert (20.0, 20.0) in {to for _, to, attack in orders if attack}, "the base is the middle of the game's map"
     simulator.close()
-    assert simulator.game.closed
+    assert simulator.played.closed
 
 
 def test_rewards_are_those_of_the_simulator_behind_the_game(monkeypatch):
@@ -77,7 +77,7 @@ def test_armies_that_nobody_orders_are_seen_to_attack():
     simulator = game("SilentStandIn")
     agree = []
     for _ in play(simulator, 0):
-        state, real = simulator.state, simulator.game.state
+        state, real = simulator.state, simulator.played.state
         attacks = np.asarray(state.attacking)[np.asarray(state.army)]
         really = np.asarray(real.attacking)[np.asarray(real.army)]
         walking = np.linalg.norm(np.asarray(real.moved)[TASK.rules.max_agents :], axis=1) > 0.5
@@ -91,16 +91,16 @@ def test_a_battle_that_ends_in_the_base_does_not_start_the_game_anew():
     simulator = game()
     *_, (_, _, outcome) = play(simulator, 0)
     assert outcome.metrics["breached"] == 1
-    assert simulator.game._episode_count == 1
-    first = simulator.game
+    assert simulator.played._episode_count == 1
+    first = simulator.played
     simulator.reset(1)
-    assert simulator.game is first
+    assert simulator.played is first
 
 
 def test_a_game_that_breaks_off_cuts_the_episode(monkeypatch):
     simulator = game()
     view = simulator.reset(0)
-    monkeypatch.setattr(simulator.game, "step", lambda actions: (0, True, {}))
+    monkeypatch.setattr(simulator.played, "step", lambda actions: (0, True, {}))
     _, outcome = simulator.step(np.argmax(view.available, axis=1))
     assert outcome.truncated
     assert not outcome.terminated
@@ -142,4 +142,11 @@ def test_too_large_an_army_is_refused(monkeypatch):
     monkeypatch.setattr("examples.starcraft_game.Rules", lambda **options: replace(TASK.rules, max_army_size=2))
     with pytest.raises(ValueError, match="armies of"):
         game().reset(0)
-    assert simulator.game is None
+    assert simulator.played is None
+
+
+def test_worker_processes_play_it():
+    """The whole contract, with games in a worker process."""
+    task = alma.make("examples.starcraft_game:StarCraftGame", game="helpers.smac:StandIn", fighters=[3, 4], workers=1)
+    alma.check_task(task, episodes=1, steps=3)
+    task.close()
