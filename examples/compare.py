@@ -47,14 +47,14 @@ def train(task: str, method: str, seed: int, minutes: float, out: Path, options:
         print(f"{out}: {stopped}", flush=True)
 
 
-def score(run: Path, episodes: int) -> dict[str, Any]:
+def score(run: Path, task: str, episodes: int) -> dict[str, Any]:
     """What the policy of a run does in greedy episodes, and its evaluations during training."""
     file = run / "compared.json"
     if not file.exists():
         evaluations = [row for row in read_json_lines(run / "metrics.jsonl") if "evaluation/success_rate" in row]
         curve = [(row["step"], row["minutes"], row["evaluation/success_rate"]) for row in evaluations]
         steps = max(row["step"] for row in read_json_lines(run / "metrics.jsonl"))
-        final = alma.evaluate(run, episodes=episodes).summary()
+        final = alma.evaluate(alma.load(run, trust=frozenset({task})), episodes=episodes).summary()
         write_json(file, {"run": run.name, "steps": steps, "final": final, "curve": curve})
     return read_json(file)
 
@@ -106,7 +106,7 @@ def main() -> None:
         if not run.exists():
             method, _, seed = run.name.rpartition("-")
             train(asked.task, method, int(seed), asked.minutes, run, options)
-        scores.append(score(run, asked.episodes))
+        scores.append(score(run, asked.task, asked.episodes))
     write_json(asked.out / "results.json", {"task": asked.task, "minutes": asked.minutes, "runs": scores})
     draw(scores, asked.task.partition(":")[2], asked.out / "curves.png")
     print(table(scores))

@@ -9,7 +9,6 @@ from alma.cli.arguments import LearnedChoice
 from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
 from alma.play.episodes import check_episodes
 from alma.play.summary import summarise
-from alma.runs.policy import load
 from alma.viewer.animation import check_out
 
 
@@ -29,7 +28,7 @@ class Evaluate(LearnedChoice):
         check_episodes(self.episodes)
 
     def run(self) -> None:
-        policy = load(self.policy)
+        policy = self.load()
         task = self.make_task(policy)
         team, params = self.make_team(policy, task)
         if self.out:

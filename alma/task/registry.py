@@ -72,8 +72,13 @@ def make(name: str, **options: Any) -> Task:
     return entry.build(entry.options(**options))
 
 
+def is_imported(name: str) -> bool:
+    """Whether a name stands for a class of the user's own, `module:Class`, rather than for a registered task."""
+    return name not in _tasks and ":" in name
+
+
 def _entry(name: str) -> Entry:
-    if name not in _tasks and ":" in name:
+    if is_imported(name):
         return _imported(name)
     if name not in _tasks:
         raise ValueError(

@@ -31,7 +31,7 @@ def test_runs_end_with_the_time_and_are_kept(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert f"{run}: stopped at step 32" in printed
     assert "| flat-4 | 32 | " in printed
-    policy = alma.load(run)
+    policy = alma.load(run, trust=True)
     assert (policy.task.limit, policy.config.seed, policy.config.method) == (3, 4, "flat")
     [found] = read_json(tmp_path / "results.json")["runs"]
     assert found["final"]["episodes"] == 8
