@@ -2,14 +2,17 @@
 
 import os
 import shlex
+import signal
 import sys
+from contextlib import suppress
 from importlib import metadata
 from typing import Annotated, Any, Union
 
 import tyro
 
-from alma.cli.bench import Bench, read_bench
+from alma.cli.bench import Bench, BenchEnv, BenchTrain, read_bench
 from alma.cli.compare import Compare
+from alma.cli.consoles import messages
 from alma.cli.demo import Demo
 from alma.cli.evaluate import Evaluate
 from alma.cli.methods import Methods
@@ -18,14 +21,14 @@ from alma.cli.parsing import HELP, read
 from alma.cli.play import Play
 from alma.cli.reproduce import Reproduce
 from alma.cli.resume import Resume, as_resume
-from alma.cli.showing import messages
+from alma.cli.starting import INTERRUPTED
 from alma.cli.sweep import SweepRuns
 from alma.cli.tasks import Tasks
 from alma.cli.train import Train, read_train
 from alma.cli.tune import Tune
 from alma.cli.watch import Watch
 from alma.runs import runtime
-from alma.runs.signals import Interrupted
+from alma.runs.signals import Interrupted, listening, respond_at_once
 
 COMMANDS: dict[str, type] = {
     "demo": Demo,
@@ -43,20 +46,50 @@ COMMANDS: dict[str, type] = {
     "tasks": Tasks,
 }
 
+ENDED_ANYWHERE = (Evaluate, Watch, Compare, Play, BenchEnv, BenchTrain, Methods, Tasks)
+"""Commands with nothing to save: Ctrl-C ends them wherever they are. The others look for signals themselves."""
+
 DESCRIPTION = (
     "Multi-agent learning for composite tasks. `alma COMMAND --help` explains a command; "
     "`alma --print-completion bash` (or zsh) prints a script for shell completion; `alma --version` prints the version."
 )
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main() -> None:
+    """The program `alma`."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # importing is over: see `starting.py`
+    respond_at_once()
+    try:
+        run(sys.argv[1:])
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:
+            _leave_at_once()
+        raise
+    except KeyboardInterrupt:  # a second time
+        _leave_at_once()
+
+
+def _leave_at_once() -> None:
+    """End the process without waiting for what JAX may still be computing."""
+    if messages.is_terminal:  # a display may still be there
+        messages.show_cursor()
+        messages.line()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(INTERRUPTED)
+
+
+def run(arguments: list[str]) -> None:
     """Run a command; errors that a user can mend are told in one line."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     runtime.configure()
     runtime.collect_garbage_seldom()
     try:
         command = read_command(arguments)
-        command.run()
+        if isinstance(command, ENDED_ANYWHERE):
+            listening(command.run)
+        else:
+            command.run()
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever reads the output, such as `head`, has seen enough. What is left must not go there again at exit.
@@ -65,10 +98,11 @@ def main(arguments: list[str] | None = None) -> None:
     except (OSError, ValueError) as error:
         sys.exit(f"alma: {error}")
     except Interrupted as stopped:
-        messages.print(str(stopped))
-        sys.exit(130)
+        messages.print(str(stopped), soft_wrap=True)
+        sys.exit(INTERRUPTED)
     except KeyboardInterrupt:
-        sys.exit(130)
+        messages.print("stopped")
+        sys.exit(INTERRUPTED)
 
 
 def read_command(arguments: list[str]) -> Any:

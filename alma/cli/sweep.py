@@ -9,9 +9,9 @@ import tyro
 from rich.table import Table
 
 from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
+from alma.cli.consoles import console, messages
 from alma.cli.launching import LaunchOptions, plan_table
 from alma.cli.mirrors import FLAT
-from alma.cli.showing import console, messages
 from alma.launch.launcher import train_all
 from alma.reproduce.writing import write_csv
 from alma.runs.loop import TrainingFailed

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 import tyro
 
 from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
+from alma.cli.consoles import console, messages
 from alma.cli.launching import LaunchOptions, results_table
 from alma.cli.mirrors import FLAT, Hidden
 from alma.cli.parsing import HELP, errors_name_help, parse, read
-from alma.cli.showing import console, messages, summary_table
+from alma.cli.showing import summary_table
 from alma.launch.job import Job
 from alma.launch.launcher import train_all
 from alma.runs.config import RunConfig

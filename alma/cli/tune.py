@@ -8,9 +8,9 @@ import tyro
 from rich.table import Table
 
 from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
+from alma.cli.consoles import console, messages
 from alma.cli.launching import LaunchOptions
 from alma.cli.mirrors import FLAT
-from alma.cli.showing import console, messages
 from alma.files import write_json
 from alma.launch.launcher import Launcher
 from alma.launch.overview import Overview

@@ -18,6 +18,7 @@ from alma.reproduce.figures import Arm, Case, Figure, text_of
 from alma.reproduce.running import Budget
 from alma.runs.folder import RunFolder
 from alma.runs.policy import WEIGHTS, Policy, fingerprint, load
+from alma.runs.signals import listening
 from alma.task.task import Task
 
 EPISODES, SEED = 512, 1_000_000
@@ -83,7 +84,8 @@ def played(case: Case, folders: list[RunFolder]) -> dict[str, Any]:
         return {}
     policy = load(folders[0].path)
     task = policy.task_with(case.task_options)
-    results = play_episodes(task, *team_of(case, policy, folders, task), EPISODES, SEED)
+    team, params = team_of(case, policy, folders, task)
+    results = listening(lambda: play_episodes(task, team, params, EPISODES, SEED))
     successes = "".join(SOLVED if solved else NOT_SOLVED for solved in results.success)
     summary = {"played_by": played_by, **summarise(results), "successes": successes}
     file.parent.mkdir(exist_ok=True)
