@@ -34,13 +34,13 @@ class LossyConsole(Console):
     """A console whose output may get lost without ending the program. A run is worth more than its display."""
 
     @property
-    def file(self) -> IO[str]:
+    def file(self) -> Any:
         # What is not shown can be done without, whatever the reason; but a result that cannot be written to a full disk
         # is an error.
-        return Lossy(super().file, OSError if self.stderr else BrokenPipeError)  # type: ignore[return-value]
+        return Lossy(super().file, OSError if self.stderr else BrokenPipeError)
 
     @file.setter
-    def file(self, new_file: IO[str]) -> None:
+    def file(self, new_file: Any) -> None:
         self._file = new_file
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Union
 import tyro
 
 from alma.cli.bench import Bench, BenchEnv, BenchTrain, read_bench
+from alma.cli.check import Check
 from alma.cli.compare import Compare
 from alma.cli.consoles import messages
 from alma.cli.demo import Demo
@@ -29,6 +30,8 @@ from alma.cli.tune import Tune
 from alma.cli.watch import Watch
 from alma.runs import runtime
 from alma.runs.signals import Interrupted, listening, respond_at_once
+from alma.task.check import TaskError
+from alma.task.own_code import origin, told
 
 COMMANDS: dict[str, type] = {
     "demo": Demo,
@@ -44,14 +47,18 @@ COMMANDS: dict[str, type] = {
     "bench": Bench,
     "methods": Methods,
     "tasks": Tasks,
+    "check": Check,
 }
 
-ENDED_ANYWHERE = (Evaluate, Watch, Compare, Play, BenchEnv, BenchTrain, Methods, Tasks)
+TRACEBACK = "--traceback"
+
+ENDED_ANYWHERE = (Check, Evaluate, Watch, Compare, Play, BenchEnv, BenchTrain, Methods, Tasks)
 """Commands with nothing to save: Ctrl-C ends them wherever they are. The others look for signals themselves."""
 
 DESCRIPTION = (
     "Multi-agent learning for composite tasks. `alma COMMAND --help` explains a command; "
-    "`alma --print-completion bash` (or zsh) prints a script for shell completion; `alma --version` prints the version."
+    "`alma --print-completion bash` (or zsh) prints a script for shell completion; `alma --version` prints the "
+    "version; `--traceback`, with any command, shows where in the code an error comes from."
 )
 
 
@@ -81,9 +88,12 @@ def _leave_at_once() -> None:
 
 
 def run(arguments: list[str]) -> None:
-    """Run a command; errors that a user can mend are told in one line."""
+    """Run a command; errors that a user can mend are told in one line, or with a traceback after --traceback."""
+    shows_traceback = TRACEBACK in arguments
+    arguments = [argument for argument in arguments if argument != TRACEBACK]
     runtime.configure()
     runtime.collect_garbage_seldom()
+    command = None
     try:
         command = read_command(arguments)
         if isinstance(command, ENDED_ANYWHERE):
@@ -95,14 +105,30 @@ def run(arguments: list[str]) -> None:
         # Whoever reads the output, such as `head`, has seen enough. What is left must not go there again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (OSError, ValueError) as error:
-        sys.exit(f"alma: {error}")
+    except Exception as error:
+        text = message_of(error, getattr(command, "task", None))
+        if shows_traceback or not text:
+            raise
+        sys.exit(f"alma: {text}")
     except Interrupted as stopped:
         messages.print(str(stopped), soft_wrap=True)
         sys.exit(INTERRUPTED)
     except KeyboardInterrupt:
         messages.print("stopped")
         sys.exit(INTERRUPTED)
+
+
+def message_of(error: Exception, task: str | None) -> str:
+    """What to tell of an error; empty for one that a user cannot mend."""
+    if isinstance(error, TaskError):
+        return str(error)
+    if origin(error):
+        return f"{told(error)} ({TRACEBACK} shows all of it)"
+    if isinstance(error, OSError | ValueError):
+        return str(error)
+    if task and ":" in task:  # what a task returns may not fit long after it was called
+        return f"{told(error)}: does the task keep its contract? `alma check {task}` tells, {TRACEBACK} shows where"
+    return ""
 
 
 def read_command(arguments: list[str]) -> Any:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import tyro
 
 from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
+from alma.cli.check import check_own_tasks
 from alma.cli.consoles import console, messages
 from alma.cli.launching import LaunchOptions, results_table
 from alma.cli.mirrors import FLAT, Hidden
@@ -85,7 +86,9 @@ class Train:
             require_wandb()  # before anything is written
         configs = self.configs()
         folders = [RunFolder(self._folder(config, several=len(configs) > 1)) for config in configs]
-        configs[0].make_trainer()  # complains before anything is written
+        new = [config for folder, config in zip(folders, configs, strict=True) if not folder.config.exists()]
+        check_own_tasks(configs if self.force else new)  # complains before anything is written
+        configs[0].make_trainer()  # so does this
         if self.seeds is not None or self.launch != LaunchOptions():
             self._launch([Job(*run, self._arguments()) for run in zip(folders, configs, strict=True)])
             return
