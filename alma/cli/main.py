@@ -105,14 +105,14 @@ def run(arguments: list[str]) -> None:
         # Whoever reads the output, such as `head`, has seen enough. What is left must not go there again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Interrupted as stopped:
+        messages.print(str(stopped), soft_wrap=True)
+        sys.exit(INTERRUPTED)
     except Exception as error:
         text = message_of(error, getattr(command, "task", None))
         if shows_traceback or not text:
             raise
         sys.exit(f"alma: {text}")
-    except Interrupted as stopped:
-        messages.print(str(stopped), soft_wrap=True)
-        sys.exit(INTERRUPTED)
     except KeyboardInterrupt:
         messages.print("stopped")
         sys.exit(INTERRUPTED)

@@ -7,8 +7,6 @@ import sys
 import time
 from contextlib import contextmanager
 
-import pytest
-
 TASK = ("helpers.doors:Doors",)
 TINY = (*TASK, "--preset", "tiny", "--quiet")
 PATIENCE = 120
@@ -46,9 +44,8 @@ def test_ctrl_c_is_answered_while_everything_is_imported():
         assert "Traceback" not in told
 
 
-@pytest.mark.parametrize("command", ["play"])
-def test_ctrl_c_ends_what_has_nothing_to_save(command):
-    with alma(command, *TASK, "--episodes", 10**8, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+def test_ctrl_c_ends_what_has_nothing_to_save():
+    with alma("play", *TASK, "--episodes", 10**8, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         told, status = interrupted(process, said="compiling")
     assert (told, status) == ("stopped\n", 130)
 
@@ -56,14 +53,14 @@ def test_ctrl_c_ends_what_has_nothing_to_save(command):
 def test_ctrl_c_ends_training_that_is_still_compiling(tmp_path):
     with alma("train", *TINY, "--out", tmp_path / "run", stderr=subprocess.PIPE) as process:
         told, status = interrupted(process, said="compiling")
-    assert status == 130
     assert told == f"stopped while compiling; go on with: alma resume {tmp_path / 'run'}\n"
+    assert status == 130
 
 
 def test_a_lost_display_does_not_cost_the_run(tmp_path):
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with alma("train", *TINY, "--steps", 2048, "--out", tmp_path / "run", **streams) as process:
-        assert process.stdout.readline().startswith("training alma on")
+        assert process.stdout.readline()
         process.stdout.close()  # as `head -1` does
         process.wait(PATIENCE)
     assert (tmp_path / "run" / "result.json").exists()
