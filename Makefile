@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo check test docs package test-newest test-oldest test-browser chromium setup lock clean
+.PHONY: demo check test torture docs package test-newest test-oldest test-browser chromium setup lock clean
 
 demo: setup
 	$(BIN)/alma demo
@@ -32,6 +32,10 @@ test: setup
 # nothing has changed since the last time (docs/_cache).
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
+
+# Kills, damaged files, full disks, shuffled arguments: about half an hour. `make test` runs a small part of it.
+torture: setup
+	PYTHONPATH=studies $(BIN)/python -m torture
 
 # What would be published: a source distribution and a wheel, in dist. Each is installed, with the newest packages that
 # fit, into an environment of its own, and tried from an empty folder.

@@ -69,14 +69,17 @@ def train(
     return _train(folder, config, on_progress)
 
 
-def resume(run: str | Path, *, steps: int | None = None, on_progress: OnProgress | None = None) -> Policy:
+def resume(
+    run: str | Path, *, steps: int | None = None, on_progress: OnProgress | None = None, trust: bool = False
+) -> Policy:
     """Continue an interrupted run from its last checkpoint, or a finished one up to `steps` environment steps.
 
-    Returns the trained policy.
+    Returns the trained policy. A run of a task or method of your own names its module, which is only imported with
+    `trust=True`.
     """
     runtime.configure()
     folder = RunFolder(Path(run))
-    config = folder.read_config()
+    config = folder.read_config(trust)
     if steps is not None:
         config = extend(folder, config, steps, logger.warning)
     return _train(folder, config, on_progress)
@@ -84,7 +87,7 @@ def resume(run: str | Path, *, steps: int | None = None, on_progress: OnProgress
 
 def _train(folder: RunFolder, config: RunConfig, on_progress: OnProgress | None) -> Policy:
     Run(folder, config, CallbackDisplay(on_progress)).train()
-    return load(folder.path)
+    return load(folder.path, trust=config.own_code)
 
 
 def evaluate(
@@ -95,16 +98,17 @@ def evaluate(
     actors: Policy | str | None = None,
     allocator: Policy | str | None = None,
     task_options: Mapping[str, Any] | None = None,
+    trust: bool = False,
 ) -> Results:
     """Play whole episodes without exploration and return their results.
 
     `policy` is a policy, or anything that `alma.load` accepts. `actors` and `allocator` replace the policy's own:
     `actors` by those of another policy, `random`, or a scripted policy of the task; `allocator` by that of another
     policy, `search`, `random`, `heuristic`, `heuristic:NAME` or `fixed:SUBTASKS`. `task_options` are task options that
-    differ from training.
+    differ from training. `trust` is that of `alma.load`.
     """
     check_seed(seed)
-    policy = _loaded(policy)
+    policy = _loaded(policy, trust)
     task = policy.task_with(task_options)
     return play_episodes(task, *policy.team_with(actors, allocator, task), episodes, seed)
 
@@ -118,6 +122,7 @@ def watch(
     actors: Policy | str | None = None,
     allocator: Policy | str | None = None,
     task_options: Mapping[str, Any] | None = None,
+    trust: bool = False,
 ) -> Path:
     """Write an HTML page that replays the first episodes that `alma.evaluate` plays, with the values behind decisions.
 
@@ -127,12 +132,12 @@ def watch(
     if out.suffix.lower() != PAGE:
         raise ValueError(f"a page ends in {PAGE}, not in {out.suffix!r}: write pictures with `alma watch --out`")
     check_seed(seed)
-    policy = _loaded(policy)
+    policy = _loaded(policy, trust)
     task = policy.task_with(task_options)
     labels = TeamLabels(str(out.stem), policy.config.method, allocator if isinstance(allocator, str) else "")
     recordings = record(task, *policy.team_with(actors, allocator, task), episodes, seed)
     return write_page(out, page_data(task, [Side(labels, recordings)], seed))
 
 
-def _loaded(policy: Policy | str | Path) -> Policy:
-    return policy if isinstance(policy, Policy) else load(policy)
+def _loaded(policy: Policy | str | Path, trust: bool) -> Policy:
+    return policy if isinstance(policy, Policy) else load(policy, trust=trust)

@@ -49,6 +49,7 @@ def parallel_env(
     allocator: Policy | str | None = None,
     period: int = 5,
     reward: RewardOf = "team",
+    fixed_team: bool = False,
     render_mode: RenderMode | None = None,
     **options: Any,
 ) -> "ParallelTask":
@@ -57,12 +58,13 @@ def parallel_env(
     `allocator` gives every agent a subtask, anew whenever a subtask finishes or appears and at the latest after
     `period` steps: `heuristic`, `heuristic:NAME`, `random`, `fixed:SUBTASKS`, or a policy, which has a period of its
     own; None gives nobody a subtask. `reward` is what agents are given: the global reward of the whole team, or that
-    of their subtask.
+    of their subtask. `fixed_team` keeps agents that are absent or dead, for libraries that need the same agents at all
+    times: they see zeros, and all they can do is action 0, which changes nothing.
     """
     if isinstance(task, Task) and options:
         raise ValueError(f"a task that is built already takes no options: {', '.join(options)}")
     built = task if isinstance(task, Task) else make(task, **options)
-    return ParallelTask(built, _allocation_of(built, allocator, period), reward, render_mode)
+    return ParallelTask(built, _allocation_of(built, allocator, period), reward, fixed_team, render_mode)
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,7 @@ class ParallelTask(ParallelEnv):
         task: Task,
         allocating: tuple[Allocating, TeamParams],
         reward: RewardOf = "team",
+        fixed_team: bool = False,
         render_mode: RenderMode | None = None,
     ) -> None:
         if reward not in ("team", "subtask"):
@@ -200,7 +203,7 @@ class ParallelTask(ParallelEnv):
             raise ValueError("rewards of subtasks need an allocator: parallel_env(task, allocator='heuristic')")
         if render_mode not in (None, "human", "rgb_array"):
             raise ValueError(f"render_mode must be human, rgb_array or None, not {render_mode!r}")
-        self.task, self.reward, self.render_mode = task, reward, render_mode
+        self.task, self.reward, self.fixed_team, self.render_mode = task, reward, fixed_team, render_mode
         self._allocating, self._params = allocating
         spec = task.spec
         self.metadata = {**RENDERING, "name": f"{spec.name}_v0"}
@@ -212,6 +215,7 @@ class ParallelTask(ParallelEnv):
         self._observation_spaces = {agent: _observation_space(size, len(spec.actions)) for agent in self._numbers}
         self._action_spaces = {agent: spaces.Discrete(len(spec.actions)) for agent in self._numbers}
         self.state_space = spaces.Box(-np.inf, np.inf, (spec.entities * (2 + len(spec.features)),), np.float32)
+        self._nothing_yet = _no_outcome(task)
         self._key = jax.random.key(int(np.random.SeedSequence().generate_state(1)[0]))
         self._moment: Moment | None = None
         self._page: Path | None = None
@@ -231,11 +235,11 @@ class ParallelTask(ParallelEnv):
         self._key, key = jax.random.split(self._key)
         moment = _begin(self.task, self._allocating, self._params, key)
         self._moment = jax.device_get(moment)
-        present = self.now.view.present
+        present = self._present()
         self.agents = [agent for agent, i in self._numbers.items() if present[i]]
         if self.render_mode == "human":
             self.render()
-        return self._observations(self.agents), self._infos(self.agents, None)
+        return self._observations(self.agents), self._infos(self.agents, self._nothing_yet)
 
     @raises_plainly
     def step(
@@ -252,7 +256,7 @@ class ParallelTask(ParallelEnv):
         after, outcome = _step(self.task, self._allocating, self._params, before, taken)
         self._moment, outcome = jax.device_get((after, outcome))
         ended, cut = bool(outcome.terminated), bool(outcome.truncated)
-        present = self.now.view.present
+        present = self._present()
         dead = {agent: not present[self._numbers[agent]] for agent in alive}
         terminated = {agent: ended or (dead[agent] and not cut) for agent in alive}
         truncated = dict.fromkeys(alive, cut)
@@ -276,6 +280,10 @@ class ParallelTask(ParallelEnv):
         columns: list[Any] = [now.view.present[:, None], (subtask[:, None] + 1) / subtasks, now.view.entities]
         return np.concatenate(columns, axis=1).astype(np.float32).ravel()
 
+    def _present(self) -> Bool[np.ndarray, "A"]:
+        """Which agents take part: those that are there, or all of a fixed team."""
+        return np.asarray(self.now.view.present)[: len(self._numbers)] | self.fixed_team
+
     def _available_actions(self, actions: Mapping[str, Any]) -> Int[np.ndarray, "A"]:
         taken = np.full(len(self._numbers), NOBODY, np.int32)
         for agent in self.agents:
@@ -294,23 +302,27 @@ class ParallelTask(ParallelEnv):
 
     def _observations(self, agents: list[str]) -> dict[str, dict[str, Any]]:
         rows, allowed = self.now.rows, self.now.allowed.astype(np.int8)
+        allowed[:, 0] |= ~allowed.any(axis=1)  # of a fixed team: a mask must allow something
         return {
             agent: {"observation": rows[i].ravel(), "action_mask": allowed[i]}
             for agent, i in self._numbers.items()
             if agent in agents
         }
 
-    def _infos(self, agents: list[str], outcome: Outcome | None) -> dict[str, dict[str, Any]]:
-        """For each agent its subtask; for all of them the active subtasks and what the step brought."""
+    def _infos(self, agents: list[str], outcome: Outcome) -> dict[str, dict[str, Any]]:
+        """For each agent its subtask; for all of them the allocation, the active subtasks and what the step brought.
+
+        Keys and shapes are always the same, so that libraries can store them in arrays.
+        """
         allocation = self.now.in_force.allocation[0]
-        shared: dict[str, Any] = {"active_subtasks": np.flatnonzero(self.now.view.active)}
-        if outcome is not None:
-            shared |= {
-                "reward": float(outcome.reward),
-                "subtask_rewards": outcome.subtask_rewards,
-                "success": bool(outcome.success),
-                "metrics": {name: float(value) for name, value in outcome.metrics.items()},
-            }
+        shared = {
+            "allocation": allocation,
+            "active_subtasks": self.now.view.active,
+            "reward": float(outcome.reward),
+            "subtask_rewards": outcome.subtask_rewards,
+            "success": bool(outcome.success),
+            **{f"metrics/{name}": float(value) for name, value in outcome.metrics.items()},
+        }
         return {agent: {"subtask": int(allocation[self._numbers[agent]]), **shared} for agent in agents}
 
     # ---- pictures
@@ -351,6 +363,13 @@ class ParallelTask(ParallelEnv):
             self._page.unlink(missing_ok=True)
             self._page.parent.rmdir()
             self._page = None
+
+
+def _no_outcome(task: Task) -> Outcome:
+    """What is told of an episode before its first step: zeros."""
+    key, actions = jax.random.key(0), jax.ShapeDtypeStruct((task.spec.agents,), jnp.int32)
+    _, outcome = jax.eval_shape(task.step, key, jax.eval_shape(task.reset, key), actions)
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), outcome)
 
 
 def _observation_space(size: int, actions: int) -> spaces.Space:

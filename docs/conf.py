@@ -16,7 +16,7 @@ release = version = alma.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build", "_cache"]
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 
 autodoc_default_options = {"members": True, "undoc-members": True, "member-order": "bysource"}
@@ -44,7 +44,8 @@ nb_output_stderr = "remove"  # progress of training
 
 html_theme = "furo"
 html_title = f"alma {release}"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
 
 
 SPELLINGS = {

@@ -36,7 +36,7 @@ def trained(tmp_path_factory):
 
 def test_training_leaves_a_run_and_gives_its_policy(trained):
     policy, out, seen = trained
-    config = RunFolder(out).read_config()
+    config = RunFolder(out).read_config(trust=True)
     assert (config.task, config.method, config.preset, config.seed) == (DOORS, "alma", "tiny", 3)
     assert (config.options.steps, config.options.allocator.period) == (1_280, 2)
     assert policy.config == config
@@ -52,7 +52,7 @@ def test_a_run_is_never_overwritten_unasked(trained):
 def test_a_finished_run_can_be_continued(trained):
     _, out, _ = trained
     seen = []
-    alma.resume(out, steps=1_536, on_progress=seen.append)
+    alma.resume(out, trust=True, steps=1_536, on_progress=seen.append)
     assert [progress.step for progress in seen] == [1_536]
 
 

@@ -77,7 +77,8 @@ def test_subtasks_rewards_and_ends():
         env = doors(allocator="heuristic", reward=reward)
         _, infos = env.reset(seed=0)
         assert sorted(info["subtask"] for info in infos.values()) == [0, 1]
-        assert infos["agent_0"]["active_subtasks"].tolist() == [0, 1]
+        assert infos["agent_0"]["active_subtasks"].tolist() == [True, True]
+        assert infos["agent_0"]["allocation"].tolist() == [info["subtask"] for info in infos.values()]
         _, rewards, terminated, truncated, infos = env.step(pushed(env))
         assert rewards == dict.fromkeys(["agent_0", "agent_1"], expected)
         assert all(terminated.values())
@@ -137,6 +138,44 @@ def test_a_team_is_as_large_as_it_is_and_shrinks():
         sizes.append(len(env.agents))
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) > 2, "nobody died before the end"
+
+
+def test_a_fixed_team_keeps_those_who_are_absent_or_dead():
+    """They see nothing and can do nothing; the team's reward is theirs too. All end together."""
+    env = pettingzoo.parallel_env("starcraft", fixed_team=True, fighters=(3, 4))
+    observations, _ = env.reset(seed=0)
+    rng, gone = np.random.default_rng(0), 0
+    while env.agents:
+        assert env.agents == env.possible_agents
+        masks = {agent: observations[agent]["action_mask"] for agent in env.agents}
+        actions = {agent: rng.choice(np.flatnonzero(mask)) for agent, mask in masks.items()}
+        observations, rewards, terminated, truncated, infos = env.step(actions)
+        assert len(set(rewards.values())) == len(set(terminated.values())) == len(set(truncated.values())) == 1
+        for agent, there in zip(env.possible_agents, env.now.view.present, strict=False):
+            if not there:
+                gone += 1
+                assert not observations[agent]["observation"].any()
+                assert np.flatnonzero(observations[agent]["action_mask"]).tolist() == [0]
+                assert infos[agent]["subtask"] == alma.NOBODY
+    assert gone > 0
+
+
+def test_a_fixed_team_keeps_to_the_interface():
+    parallel_api_test(doors(fixed_team=True), num_cycles=30)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_infos_have_the_same_keys_and_shapes_at_all_times(task):
+    """Other libraries store them in arrays."""
+    env = pettingzoo.parallel_env(task, allocator="heuristic")
+    _, at_first = env.reset(seed=0)
+    for _ in range(3):
+        observations, _, _, _, infos = env.step(dict.fromkeys(env.agents, 1))
+        for agent in observations:
+            shapes = {key: np.shape(value) for key, value in infos[agent].items()}
+            assert shapes == {key: np.shape(value) for key, value in next(iter(at_first.values())).items()}
+            assert infos[agent]["active_subtasks"].shape == infos[agent]["subtask_rewards"].shape
+    assert "metrics/completed" in infos[agent] or "metrics/kills" in infos[agent]
 
 
 def test_a_trained_policy_plays():

@@ -79,7 +79,7 @@ class CoachedActors(Actors):
     @cached_property
     def networks(self) -> CoachedNetworks:
         options, labels = self.options.networks, Labelled(self.spec)
-        trunk = make_trunk(options, labels.things)
+        trunk = make_trunk(options, labels.things, self.spec)
         return CoachedNetworks(
             **vars(make_networks(self.spec, self.options, self.scope)),
             labels=labels,

@@ -104,10 +104,11 @@ def take(values: Float[Array, "*b A U"], actions: Int[Array, "*b A"]) -> Float[A
     return jnp.take_along_axis(values, actions[..., None], axis=-1)[..., 0]
 
 
-def make_trunk(options: ActorNetworkOptions, things: int | None) -> Attention | Pooling:
+def make_trunk(options: ActorNetworkOptions, things: int | None, spec: TaskSpec) -> Attention | Pooling:
     """The trunk that the options ask for. Pooling sees at most `things` non-agent entities (None: all)."""
     if options.trunk == "pooling":
-        return Pooling(options.width, things, options.normalise)
+        most = spec.entities - spec.agents if things is None else things
+        return Pooling(options.width, things, options.normalise, most, spec.agents)
     return Attention(options.width, options.heads, options.relations)
 
 
@@ -131,7 +132,7 @@ def make_networks(spec: TaskSpec, options: ActorOptions, scope: Scope) -> ActorN
     sizes, actions = options.networks, len(spec.actions)
     return ActorNetworks(
         scope,
-        utility=Utility(make_trunk(sizes, scope.things), sizes.hidden, actions, sizes.aim),
+        utility=Utility(make_trunk(sizes, scope.things, spec), sizes.hidden, actions, sizes.aim),
         mixer=make_mixer(sizes, actions),
         head=make_head(options.popart),
         features=spec.features_seen(sizes.places),

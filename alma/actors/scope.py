@@ -92,7 +92,8 @@ class Labelled(Masked):
     """The ablation without masks: agents see everything, with each entity labelled with its subtask.
 
     Labels are one-hot features, which the first linear layer turns into embeddings. The subtasks are randomly permuted
-    at each call, so that their indices carry no meaning.
+    at each call, so that their indices carry no meaning. There are as many labels as subtasks in training: where a
+    larger task has more subtasks, some of them share a label.
     """
 
     @property
@@ -100,14 +101,13 @@ class Labelled(Masked):
         return None
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
-        known, found = self.spec.subtasks, view.active.shape[-1]
-        if found > known:
-            raise ValueError(
-                f"these networks have labels for {known} subtasks, and here are {found}: choose a task with fewer"
-            )
-        order = jax.random.permutation(key, known)
-        labels = allocation_matrix(subtask_of_entities(view, allocation), known)[..., order]
-        labelled = replace(view, entities=jnp.concatenate([view.entities, labels], axis=-1))
+        labels = self.spec.subtasks
+        subtask = subtask_of_entities(view, allocation)
+        if view.active.shape[-1] > labels:
+            subtask = jnp.where(subtask >= 0, subtask % labels, subtask)
+        order = jax.random.permutation(key, labels)
+        one_hot = allocation_matrix(subtask, labels)[..., order]
+        labelled = replace(view, entities=jnp.concatenate([view.entities, one_hot], axis=-1))
         relates = all_present(view)
         return Sight(labelled, relates & view.visible, relates, self.members(view, allocation))
 

@@ -45,7 +45,10 @@ class LearnedAllocator:
         features = self.spec.features_seen(options.places)
         if options.kind == "pointer":
             return PointerNetworks(head, options.width, options.heads, features, options.relations)
-        return PairNetworks(head, options.width, options.choice_width, self.spec.things_per_subtask, features)
+        spec = self.spec
+        return PairNetworks(
+            head, options.width, options.choice_width, spec.things_per_subtask, features, spec.agents, spec.subtasks
+        )
 
     @property
     def candidates(self) -> CandidateCounts:

@@ -1,15 +1,17 @@
 """The networks of an allocator: a state is encoded once, then allocations are proposed and valued."""
 
 import abc
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.allocators.critic import AttentionCritic
-from alma.allocators.pairs import PairCritic, PairEncoder, PairProposal
+from alma.allocators.pairs import PairCritic, PairEncoder, PairProposal, sum_per_subtask, teams_with_and_without
 from alma.allocators.pointer import PointerProposal
 from alma.allocators.proposal import ProposalEncoding, allowed_subtasks, log_probability, propose
 from alma.nn.params import Params
@@ -42,6 +44,16 @@ class AllocatorNetworks(abc.ABC):
     def values(self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P"]:
         """The critic's values of allocations."""
         return self.head.value(params["head"], self.raw_values(params, encoded, allocations))
+
+    def values_of_moves(
+        self, params: Params, encoded: Any, allocation: Int[Array, "A"], allowed: Bool[Array, "A M"]
+    ) -> Float[Array, "A M"]:
+        """The critic's value after moving one agent to a subtask, for every agent and subtask; -inf if not allowed."""
+        agents, subtasks = allowed.shape
+        moved = jnp.eye(agents, dtype=bool)[:, None, :]
+        every = jnp.where(moved, jnp.arange(subtasks)[:, None], allocation).reshape(-1, agents)
+        values = self.values(params, encoded, every).reshape(agents, subtasks)
+        return jnp.where(allowed, values, -jnp.inf)
 
     def proposals(self, params: Params, key: PRNGKeyArray, encoded: Any, count: int) -> Int[Array, "*b P A"]:
         """Draw `count` allocations from the proposal network."""
@@ -77,10 +89,14 @@ class PairNetworks(AllocatorNetworks):
     """The most non-agent entities of any one subtask."""
     features: tuple[int, ...]
     """Indices of the entity features that the networks see."""
+    agents: int | None = None
+    """The most agents in training, for summaries of larger teams; None: no bound."""
+    subtasks: int | None = None
+    """The most subtasks in training."""
 
     @property
     def encoder(self) -> Any:
-        return PairEncoder(self.width, self.things)
+        return PairEncoder(self.width, self.things, self.agents, self.subtasks)
 
     @property
     def proposal(self) -> Any:
@@ -98,7 +114,9 @@ class PairNetworks(AllocatorNetworks):
         return {
             "encoder": encoder,
             "proposal": self.proposal.init(proposal_key, codes, subtasks, allowed_subtasks(view, previous.shape[-1])),
-            "critic": self.critic.init(critic_key, codes, subtasks, view.active, previous[..., None, :]),
+            "critic": self.critic.init(
+                critic_key, codes, subtasks, view.active, partial(sum_per_subtask, allocations=previous[..., None, :])
+            ),
             "head": self.head.init(),
         }
 
@@ -113,7 +131,25 @@ class PairNetworks(AllocatorNetworks):
     def raw_values(
         self, params: Params, encoded: PairEncoding, allocations: Int[Array, "*b P A"]
     ) -> Float[Array, "*b P"]:
-        return self.critic.apply(params["critic"], encoded.codes, encoded.subtasks, encoded.active, allocations)
+        return jnp.sum(self._raw_values(params, encoded, partial(sum_per_subtask, allocations=allocations)), axis=-1)
+
+    def values_of_moves(
+        self, params: Params, encoded: PairEncoding, allocation: Int[Array, "A"], allowed: Bool[Array, "A M"]
+    ) -> Float[Array, "A M"]:
+        # A move changes the values of two subtasks only: the one that an agent leaves and the one that it goes to.
+        agents, subtasks = allowed.shape
+        teams = partial(teams_with_and_without, allocation=allocation)
+        now, added, removed = jnp.split(self._raw_values(params, encoded, teams), [1, 1 + agents])
+        own = jnp.arange(subtasks) == allocation[:, None]
+        leaving = jnp.sum(jnp.where(own, removed - now, 0), axis=-1, keepdims=True)
+        raw = jnp.sum(now) + jnp.where(own, 0, leaving + added - now)
+        return jnp.where(allowed, self.head.value(params["head"], raw), -jnp.inf)
+
+    def _raw_values(
+        self, params: Params, encoded: PairEncoding, teams: Callable[[Array], Array]
+    ) -> Float[Array, "*b P M"]:
+        """The critic's raw outputs for every subtask."""
+        return self.critic.apply(params["critic"], encoded.codes, encoded.subtasks, encoded.active, teams)
 
 
 class PointerEncoding(NamedTuple):

@@ -5,6 +5,8 @@ Because sums commute with linear layers, everything expensive is computed once p
 proposed or valued.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -12,8 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from alma.allocators.proposal import UNROLLED, Index
 from alma.nn.layers import Dense
-from alma.nn.masks import allocation_matrix
+from alma.nn.masks import allocation_matrix, bounded_sum
 from alma.task.view import View
 
 
@@ -27,6 +30,10 @@ class PairEncoder(nn.Module):
     width: int
     things: int
     """The most non-agent entities of any one subtask."""
+    agents: int | None = None
+    """The most agents in training: of larger teams, the summary is that of so many average ones; None: no bound."""
+    subtasks: int | None = None
+    """The most subtasks in training, for the same reason."""
 
     @nn.compact
     def __call__(
@@ -46,9 +53,9 @@ class PairEncoder(nn.Module):
         pair = nn.relu(thing[..., None, :, :, :] + relation + agent[..., :, None, None, :])
         pooled = jnp.sum(found[..., None, :, :, :] * pair, axis=-2)
         subtask = jnp.sum(found * nn.relu(thing), axis=-2)
-        work = jnp.sum(jnp.where(view.active[..., None], subtask, 0), axis=-2)
+        work = bounded_sum(subtask, view.active, self.subtasks)
         member = nn.relu(Dense(self.width, name="member")(view.entities[..., :agents, :]))
-        team = jnp.sum(jnp.where(view.present[..., :agents, None], member, 0), axis=-2)
+        team = bounded_sum(member, view.present[..., :agents], self.agents)
         whole = nn.relu(Dense(self.width, name="whole")(jnp.concatenate([work, team], axis=-1)))[..., None, :]
 
         stays = allocation_matrix(previous, subtasks)[..., None]
@@ -73,13 +80,17 @@ class PairProposalEncoding(NamedTuple):
     """Weights of the last layer, which outputs logits."""
     allowed: Bool[Array, "*b A M"]
 
+    @property
+    def memory_grows(self) -> bool:
+        return False
+
     def start(self) -> Any:
         return jnp.zeros_like(self.own[..., 0, :, :])
 
-    def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
+    def logits(self, agent: Index, memory: Any) -> Float[Array, "*b M"]:
         return nn.relu(self.own[..., agent, :, :] + memory) @ self.score
 
-    def remember(self, agent: int, memory: Any, taken: Float[Array, "*b M"]) -> Any:
+    def remember(self, agent: Index, memory: Any, taken: Float[Array, "*b M"]) -> Any:
         return memory + taken[..., None] * self.given[..., agent, :, :]
 
 
@@ -101,15 +112,26 @@ class PairProposal(nn.Module):
 def sum_per_subtask(codes: Float[Array, "*b A M H"], allocations: Int[Array, "*b P A"]) -> Float[Array, "*b P M H"]:
     """The sum, per subtask, of the embeddings of the pairs in an allocation.
 
-    Sums agent by agent: a product with the one-hot allocation matrix takes more than twice as long.
+    Sums agent by agent: a product with the one-hot allocation matrix takes more than twice as long. For many agents,
+    each chosen embedding is added to its subtask alone.
     """
     agents, subtasks = codes.shape[-3:-1]
+    if agents > UNROLLED:
+        return _scatter_per_subtask(codes[..., None, :, :, :], allocations)
 
     def given(agent: int) -> Float[Array, "*b P M H"]:
         takes = allocations[..., agent, None] == jnp.arange(subtasks)
         return jnp.where(takes[..., None], codes[..., None, agent, :, :], 0)
 
     return sum(map(given, range(1, agents)), start=given(0))
+
+
+@partial(jnp.vectorize, signature="(a,m,h),(a)->(m,h)")
+def _scatter_per_subtask(codes: Float[Array, "A M H"], allocation: Int[Array, "A"]) -> Float[Array, "M H"]:
+    agents, subtasks, width = codes.shape
+    chosen = codes[jnp.arange(agents), jnp.maximum(allocation, 0)]
+    nowhere = jnp.where(allocation >= 0, allocation, subtasks)  # out of bounds: dropped
+    return jnp.zeros((subtasks, width), codes.dtype).at[nowhere].add(chosen, mode="drop")
 
 
 class Scaled(nn.Module):
@@ -127,7 +149,10 @@ class Scaled(nn.Module):
 
 
 class PairCritic(nn.Module):
-    """The values of allocations: sums of pair embeddings per subtask, two layers, and a sum over subtasks."""
+    """Values of subtasks, given the sums of the pair embeddings of those who work on them: two layers.
+
+    The value of an allocation is the sum over active subtasks.
+    """
 
     width: int
     hidden: int
@@ -139,11 +164,19 @@ class PairCritic(nn.Module):
         codes: Float[Array, "*b A M H"],
         subtasks: Float[Array, "*b M H2"],
         active: Bool[Array, "*b M"],
-        allocations: Int[Array, "*b P A"],
-    ) -> Float[Array, "*b P"]:
+        teams: Callable[[Float[Array, "*b A M H"]], Float[Array, "*b P M H"]],
+    ) -> Float[Array, "*b P M"]:
+        """`teams` adds up embeddings, of P teams for every subtask."""
         codes = Dense(self.width, use_bias=False, name="team")(codes)
         base = Dense(self.width, name="subtask")(subtasks)
-        hidden = nn.relu(Scaled(name="norm")(sum_per_subtask(codes, allocations) + base[..., None, :, :]))
+        hidden = nn.relu(Scaled(name="norm")(teams(codes) + base[..., None, :, :]))
         hidden = nn.relu(Dense(self.hidden, name="hidden")(hidden))
         values = Dense(1, name="value")(hidden)[..., 0]
-        return jnp.sum(jnp.where(active[..., None, :], values, 0), axis=-1)
+        return jnp.where(active[..., None, :], values, 0)
+
+
+def teams_with_and_without(codes: Float[Array, "A M H"], allocation: Int[Array, "A"]) -> Float[Array, "1+2*A M H"]:
+    """The sums per subtask of an allocation as it is, with each agent added, and with each agent taken away."""
+    now = sum_per_subtask(codes, allocation[None])
+    own = allocation_matrix(allocation, codes.shape[-2])[..., None] * codes
+    return jnp.concatenate([now, now + codes - own, now - own])

@@ -6,7 +6,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from alma.allocators.proposal import allowed_subtasks
+from alma.allocators.proposal import Index, allowed_subtasks
 from alma.nn.attention import MultiHead
 from alma.nn.layers import Dense, lecun_normal_or_empty
 from alma.nn.masks import allocation_matrix
@@ -35,10 +35,14 @@ class PointerProposalEncoding(NamedTuple):
     update_kernel: Float[Array, "2*H H"]
     update_bias: Float[Array, "H"]
 
+    @property
+    def memory_grows(self) -> bool:
+        return True
+
     def start(self) -> Any:
         return ()
 
-    def logits(self, agent: int, memory: Any) -> Float[Array, "*b M"]:
+    def logits(self, agent: Index, memory: Any) -> Float[Array, "*b M"]:
         # The logits are agent @ (subtask + counts @ kernel + bias), expanded into terms: those that do not depend on
         # the allocation are computed once for all allocations.
         who = self.agents[..., agent, :]
@@ -49,7 +53,7 @@ class PointerProposalEncoding(NamedTuple):
             pointed += taken * (likes[..., agent, None] + of_team)
         return pointed / who.shape[-1] ** 0.5
 
-    def remember(self, agent: int, memory: Any, taken: Float[Array, "*b M"]) -> Any:
+    def remember(self, agent: Index, memory: Any, taken: Float[Array, "*b M"]) -> Any:
         chosen = jnp.einsum("...m,...mh->...h", taken, self.subtasks)
         for earlier, addition, _ in memory:
             chosen += jnp.sum(taken * earlier, axis=-1, keepdims=True) * addition

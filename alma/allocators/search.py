@@ -22,8 +22,7 @@ ALL_AT_MOST = 10_000
 class SearchAllocator:
     """Maximises the critic of a learned allocator over all allocations, not only over its candidates.
 
-    Values every allocation if there are at most `all_at_most`; otherwise improves proposals agent by agent, as many as
-    there are in training: each is improved until no agent moves, so that more of them would cost time above all.
+    Values every allocation if there are at most `all_at_most`; otherwise improves the best proposals move by move.
     """
 
     learned: LearnedAllocator
@@ -39,7 +38,8 @@ class SearchAllocator:
         best = search_all(networks, params, view, previous, self.all_at_most)
         if view.active.shape[-1] ** len(previous) <= self.all_at_most:  # static upper bound
             return best
-        improved = search_nearby(networks, params, key, view, previous, self.learned.candidates.proposals)
+        counts = self.learned.played_candidates
+        improved = search_nearby(networks, params, key, view, previous, counts.proposals)
         return jnp.where(count_allocations(view, len(previous)) <= self.all_at_most, best, improved)
 
     def explain_allocation(
@@ -52,8 +52,14 @@ class SearchAllocator:
 BLOCK = 256
 """Number of allocations that are valued in one batch."""
 
-SWEEPS = 20
-"""Maximum number of sweeps over all agents."""
+MOVES = 20
+"""Maximum number of moves for each agent."""
+
+CLIMBS = 2
+"""Number of proposals that are improved: those of highest value."""
+
+TOLERANCE = 1e-5
+"""Relative gain below which a move is taken for rounding."""
 
 
 def count_allocations(view: View, agents: int) -> Float[Array, ""]:
@@ -101,29 +107,27 @@ def search_nearby(
     key: PRNGKeyArray,
     view: View,
     previous: Int[Array, "A"],
-    starts: int,
+    proposals: int,
 ) -> Int[Array, "A"]:
-    """Coordinate ascent from `starts` proposals: move one agent after another to its best subtask, until none moves;
-    returns the best allocation found."""
+    """Steepest ascent from the best of `proposals`: make the single move that the critic values most, until none is
+    better; returns the best allocation found."""
     encoded = networks.encode(params, view, previous)
     agents, subtasks = previous.shape[-1], view.active.shape[-1]
     allowed = allowed_subtasks(view, agents)
 
-    def move(allocations: Int[Array, "P A"], agent: int) -> Int[Array, "P A"]:
-        alternatives = allocations[:, None, :].repeat(subtasks, axis=1).at[:, :, agent].set(jnp.arange(subtasks))
-        values = networks.values(params, encoded, alternatives.reshape(-1, agents)).reshape(-1, subtasks)
-        best = jnp.argmax(jnp.where(allowed[agent], values, -jnp.inf), axis=-1)
-        return allocations.at[:, agent].set(jnp.where(jnp.any(allowed[agent]), best, NOBODY))
-
-    def sweep(carry: tuple[Int[Array, ""], Int[Array, "P A"], Bool[Array, ""]]) -> tuple:
+    def improve(carry: tuple[Int[Array, ""], Int[Array, "A"], Bool[Array, ""]]) -> tuple:
         count, before, _ = carry
-        after = before
-        for agent in range(agents):
-            after = move(after, agent)
-        return count + 1, after, jnp.any(after != before)
+        values = networks.values_of_moves(params, encoded, before, allowed)
+        now = networks.values(params, encoded, before[None])[0]
+        agent, subtask = jnp.divmod(jnp.argmax(values), subtasks)
+        better = jnp.max(values) > now + TOLERANCE * jnp.abs(now)
+        return count + 1, before.at[agent].set(jnp.where(better, subtask, before[agent])), better
 
-    proposals = networks.proposals(params, key, encoded, starts)
-    _, found, _ = jax.lax.while_loop(
-        lambda carry: carry[2] & (carry[0] < SWEEPS), sweep, (jnp.int32(0), proposals, jnp.asarray(True))
-    )
+    def climb(proposal: Int[Array, "A"]) -> Int[Array, "A"]:
+        start = jnp.int32(0), proposal, jnp.asarray(True)
+        return jax.lax.while_loop(lambda carry: carry[2] & (carry[0] < MOVES * agents), improve, start)[1]
+
+    drawn = networks.proposals(params, key, encoded, proposals)
+    _, best = jax.lax.top_k(networks.values(params, encoded, drawn), min(CLIMBS, proposals))
+    found = jax.vmap(climb)(drawn[best])
     return found[jnp.argmax(networks.values(params, encoded, found))]

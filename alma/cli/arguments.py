@@ -11,6 +11,7 @@ from alma.play.team import Team, TeamParams
 from alma.runs.config import check_seed
 from alma.runs.policy import Policy, load
 from alma.runs.pretrained import DEFAULT, locate
+from alma.task.importing import Trust
 from alma.task.registry import make
 from alma.task.task import Task
 from alma.training.presets import PRESETS
@@ -61,6 +62,8 @@ class LearnedChoice:
     allocator: str | None = None
     """Play with another allocator: `heuristic`, `heuristic:NAME`, `random`, `fixed:0,0,1` (a subtask for each agent),
     `search` (the best allocation by POLICY's critic), or that of another run (its folder or weights)."""
+    trust: Switch = False
+    """Import tasks and methods that files of runs name as module:Name: for files of people you trust."""
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -70,17 +73,26 @@ class LearnedChoice:
     def task_options(self, policy: Policy) -> dict[str, Any]:
         return {**policy.config.task_options, **dict(map(parse_setting, self.set))}
 
+    def load(self) -> Policy:
+        """What was learned."""
+        return load(self.policy, trust=self.trusted, task=self.task)
+
+    @property
+    def trusted(self) -> Trust:
+        """What may be imported that files name: a task that is named here too, all with --trust."""
+        return self.trust or frozenset(filter(None, (self.task,)))
+
     def make_task(self, policy: Policy) -> Task:
         """The task to play, which what was learned must fit."""
         return policy.task_with(self.task_options(policy), self.task)
 
     def make_team(self, policy: Policy, task: Task) -> tuple[Team, TeamParams]:
         """Who plays, and what they have learned."""
-        actors = self.actors and actors_or_run(self.actors, task)
-        return policy.team_with(actors, self.allocator and allocator_or_run(self.allocator), task)
+        actors = self.actors and actors_or_run(self.actors, task, self.trusted)
+        return policy.team_with(actors, self.allocator and allocator_or_run(self.allocator, self.trusted), task)
 
 
-def actors_or_run(name: str, task: Task) -> Policy | str:
+def actors_or_run(name: str, task: Task, trust: Trust) -> Policy | str:
     """A script of the task by name as it is, and anything else as a run."""
     scripts = ["random", *task.policies]
     if name in scripts:
@@ -89,10 +101,10 @@ def actors_or_run(name: str, task: Task) -> Policy | str:
         raise ValueError(
             f"there is no run {name!r} to act: name a run folder or weights, or choose from {', '.join(scripts)}"
         )
-    return load(name)
+    return load(name, trust=trust)
 
 
-def allocator_or_run(name: str, purpose: str = "allocate") -> Policy | str:
+def allocator_or_run(name: str, trust: Trust, purpose: str = "allocate") -> Policy | str:
     """An allocator by name as it is, and anything else as a run."""
     if name.partition(":")[0] in ("heuristic", "random", "fixed", "search"):
         return name
@@ -101,7 +113,7 @@ def allocator_or_run(name: str, purpose: str = "allocate") -> Policy | str:
             f"there is no run {name!r} to {purpose}: name a run folder or weights, or choose from search, random, "
             "heuristic, heuristic:NAME, fixed:SUBTASKS"
         )
-    return load(name)
+    return load(name, trust=trust)
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:

@@ -32,12 +32,16 @@ class BenchEnv:
         if self.json:
             print(json.dumps(result))
             return
+        simulators = "kept" in result["batches"][0]
         table = Table(title=f"{result['task']} on {result['devices']} x {result['device']}")
-        for column in ("environments", "steps per second", "slowest - fastest", "compile, s"):
+        of_simulators = ("simulator alone", "kept") if simulators else ()
+        for column in ("environments", "steps per second", "slowest - fastest", "compile, s", *of_simulators):
             table.add_column(column, justify="right")
         for batch in result["batches"]:
             spread = f"{batch['slowest']:,} - {batch['fastest']:,}"
-            row = (batch["environments"], f"{batch['steps_per_second']:,}", spread, batch["compile_seconds"])
+            row = [batch["environments"], f"{batch['steps_per_second']:,}", spread, batch["compile_seconds"]]
+            if simulators:
+                row += [f"{batch['simulator_steps_per_second']:,}", f"{batch['kept']:.0%}"]
             table.add_row(*map(str, row))
         console.print(table)
         console.print(

@@ -8,6 +8,7 @@ from alma.cli.consoles import busy, console
 from alma.play.episodes import check_episodes
 from alma.runs.config import RunConfig, check_seed
 from alma.task.check import check_task
+from alma.task.registry import is_imported
 
 EPISODES_BEFORE_TRAINING = 2
 
@@ -40,7 +41,7 @@ def check_own_tasks(configs: Iterable[RunConfig]) -> None:
     """
     checked: list[tuple[str, dict]] = []
     for config in configs:
-        if ":" not in config.task or (config.task, config.task_options) in checked:
+        if not is_imported(config.task) or (config.task, config.task_options) in checked:
             continue
         checked.append((config.task, config.task_options))
         task = config.make_task()

@@ -31,12 +31,14 @@ class Compare:
     """Folder for the results; an earlier comparison there is replaced."""
     no_plots: Switch = False
     """Write tables and data, but no pictures."""
+    trust: Switch = False
+    """Import tasks and methods that runs name as module:Name, to play them: for runs of people you trust."""
 
     def run(self) -> None:
         check_out(self.out)
         if not self.no_plots:
             check_plots()
-        comparison = compare(self.runs, reference=self.reference, over=self.over)
+        comparison = compare(self.runs, reference=self.reference, over=self.over, trust=self.trust)
         files = comparison.write(self.out, plots=not self.no_plots)
         for panel in dict.fromkeys(row.panel for row in comparison.rows):
             console.print(panel_table(panel, [row for row in comparison.rows if row.panel == panel]))

@@ -10,7 +10,6 @@ from alma.cli.consoles import console
 from alma.cli.showing import check_drawing, draw_episode, play_with_progress, summary_table
 from alma.play.episodes import check_episodes
 from alma.play.summary import summarise
-from alma.runs.policy import load
 from alma.viewer.animation import check_out
 
 
@@ -30,7 +29,7 @@ class Evaluate(LearnedChoice):
         check_episodes(self.episodes)
 
     def run(self) -> None:
-        policy = load(self.policy)
+        policy = self.load()
         task = self.make_task(policy)
         team, params = self.make_team(policy, task)
         if self.out:

@@ -9,7 +9,6 @@ import tyro
 from rich.table import Table
 
 from alma.cli.arguments import parse_setting
-from alma.files import read_json
 from alma.launch.engine import Engine
 from alma.launch.estimate import clock
 from alma.launch.job import Job, Resources, time_for
@@ -89,7 +88,7 @@ def results_table(jobs: Iterable[Job]) -> Table:
         table.add_column(column, justify="left" if column == "run" else "right", overflow="fold")
     for job in jobs:
         if job.done:
-            result = read_json(job.folder.result)
+            result = job.folder.read_result()
             last = result["evaluation"]
             cells = (f"{result['training_minutes']:.1f}", f"{last['success_rate']:.1%}", f"{last['mean_return']:.2f}")
             table.add_row(job.name, f"{result['step']:,}", *cells)

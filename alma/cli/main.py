@@ -32,6 +32,7 @@ from alma.runs import runtime
 from alma.runs.signals import Interrupted, listening, respond_at_once
 from alma.task.check import TaskError
 from alma.task.own_code import origin, told
+from alma.task.registry import is_imported
 
 COMMANDS: dict[str, type] = {
     "demo": Demo,
@@ -126,7 +127,7 @@ def message_of(error: Exception, task: str | None) -> str:
         return f"{told(error)} ({TRACEBACK} shows all of it)"
     if isinstance(error, OSError | ValueError):
         return str(error)
-    if task and ":" in task:  # what a task returns may not fit long after it was called
+    if task and is_imported(task):  # what a task returns may not fit long after it was called
         return f"{told(error)}: does the task keep its contract? `alma check {task}` tells, {TRACEBACK} shows where"
     return ""
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import tyro
 
+from alma.cli.arguments import Switch
 from alma.cli.consoles import messages
 from alma.cli.train import train_in
 from alma.runs.folder import RunFolder
@@ -25,12 +26,14 @@ class Resume:
     """Print lines instead of a live display."""
     wandb: bool = False
     """Log to Weights & Biases too (needs the package wandb)."""
+    trust: Switch = False
+    """Import the task or method that the run names as module:Name: for your own runs, and those of people you trust."""
 
     def run(self) -> None:
         if self.wandb:
             require_wandb()  # before anything is written
         folder = RunFolder(self.folder)
-        config = folder.read_config()
+        config = folder.read_config(self.trust)
         if self.steps is not None:
             config = extend(folder, config, self.steps, messages.print)
         train_in(folder, config, self.quiet, self.wandb)

@@ -47,6 +47,8 @@ class SweepRuns:
     """Folder of the results: runs in OUT/runs, and OUT/sweep.csv with a line for each."""
     dry_run: Switch = False
     """Print what would be run and how long it would take, and stop."""
+    trust: Switch = False
+    """Import the task and methods that FILE names as module:Name: for files of people you trust."""
     launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
     """Where runs are trained, and what each of them gets."""
 
@@ -70,7 +72,7 @@ class SweepRuns:
 
     def sweep(self) -> Sweep:
         """What is asked for: the file, with what flags say instead."""
-        base = read_sweep(Path(self.what)) if is_preset_file(self.what) else Sweep(self.what)
+        base = read_sweep(Path(self.what), self.trust) if is_preset_file(self.what) else Sweep(self.what)
         changes: dict[str, Any] = {
             "methods": self.methods or None,
             "seeds": None if self.seeds is None else tuple(parse_seeds(self.seeds)),

@@ -9,7 +9,7 @@ from alma.cli.consoles import busy, messages
 from alma.cli.showing import check_drawing
 from alma.play.episodes import check_episodes
 from alma.play.team import Team, TeamParams
-from alma.runs.policy import Policy, check_fits, load
+from alma.runs.policy import Policy, check_fits
 from alma.runs.progress import COMPILING
 from alma.task.task import Task
 from alma.viewer.animation import ENDINGS, check_out, write_animation
@@ -40,7 +40,7 @@ class Watch(LearnedChoice):
 
     def run(self) -> None:
         check_out(self.out, (PAGE, *ENDINGS))
-        policy = load(self.policy)
+        policy = self.load()
         task = self.make_task(policy)
         teams = [(self._labels(policy), *self.make_team(policy, task))]
         if self.against:
@@ -65,7 +65,7 @@ class Watch(LearnedChoice):
 
     def _other(self, policy: Policy, task: Task, name: str) -> tuple[TeamLabels, Team, TeamParams]:
         """Who is watched beside them: the same actors under another allocator, or another run."""
-        other = allocator_or_run(name, "watch against")
+        other = allocator_or_run(name, self.trusted, "watch against")
         if isinstance(other, str):
             beside = replace(self, allocator=name)
             return beside._labels(policy), *beside.make_team(policy, task)

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from alma.files import read_json_lines
 from alma.launch.estimate import SPEEDUP, training_minutes
-from alma.runs.config import RunConfig
+from alma.runs.config import RunConfig, learning_config
 from alma.runs.folder import RunFolder
+from alma.runs.metrics import read_metrics
 from alma.runs.policy import WEIGHTS
 
 
@@ -42,6 +42,11 @@ class Job:
     """Further arguments of `alma resume`."""
 
     @property
+    def resume_arguments(self) -> tuple[str, ...]:
+        """All arguments of `alma resume` besides the folder: code of the user's own was named with the run."""
+        return (*(("--trust",) if self.config.own_code else ()), *self.arguments)
+
+    @property
     def name(self) -> str:
         return self.folder.path.name
 
@@ -50,7 +55,17 @@ class Job:
         """The state of the run. Published runs are finished runs without weights."""
         if self.folder.result.exists():
             return "finished" if (self.folder.path / WEIGHTS).exists() else "published"
-        return "begun" if self.folder.config.exists() else "new"
+        if not self.folder.config.exists() or (self.folder.is_blank() and self._was_another()):
+            return "new"
+        return "begun"
+
+    def _was_another(self) -> bool:
+        """Whether the folder's configuration is not the one of this run: of one that came to nothing, such as by it."""
+        try:
+            there = self.folder.read_config(trust=True)
+        except ValueError:
+            return True
+        return learning_config(there) != learning_config(self.config)
 
     @property
     def done(self) -> bool:
@@ -61,8 +76,16 @@ class Job:
         """Environment steps so far, from its last line of metrics."""
         if self.done:
             return self.config.options.steps
-        lines = read_json_lines(self.folder.metrics)
+        lines = self.metrics
         return lines[-1]["step"] if lines else 0
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """What the run has logged so far; nothing if that is damaged, which its process will tell."""
+        try:
+            return read_metrics(self.folder.metrics)
+        except ValueError:
+            return []
 
     @property
     def minutes(self) -> float:
@@ -77,7 +100,8 @@ class Job:
             self.folder.check_free(force)
             return
         learns = self.config.make_team().allocator.learns
-        if _essence(self.folder.read_config(), learns) != _essence(self.config, learns):
+        there = self.folder.read_config(trust=True)  # only compared: what it names is not imported
+        if _essence(there, learns) != _essence(self.config, learns):
             raise ValueError(
                 f"{self.folder.path} holds a run with other options: choose another --out, or move that folder away"
             )

@@ -127,6 +127,7 @@ class Launcher:
             self.overview.say(f"{job.name} is being trained by {holder}: waiting for it")
             self.elsewhere.append(job)
         else:
+            job.check()  # its process will trust what the folder names
             if job.state == "new":
                 job.folder.create(job.config)
             self.overview.begin(job)

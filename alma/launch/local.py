@@ -68,7 +68,7 @@ class Local:
 
     def start(self, job: Job) -> Process:
         seat = self.free.pop(0)
-        process = Process(start_process(job.folder, job.arguments, seat.cores, seat.environment))
+        process = Process(start_process(job.folder, job.resume_arguments, seat.cores, seat.environment))
         self.taken.append((seat, process))
         return process
 

@@ -11,7 +11,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from alma.files import read_json_lines
 from alma.launch.estimate import clock
 from alma.launch.job import Job, time_for
 from alma.runs.lock import recorded_holder
@@ -38,7 +37,7 @@ class Standing:
 
 def standing(job: Job) -> Standing:
     """Where a run stands."""
-    lines = read_json_lines(job.folder.metrics)
+    lines = job.metrics
     holder = recorded_holder(job.folder.lock)
     return Standing(
         place=holder.host if holder else "",

@@ -65,7 +65,7 @@ class Order:
 
     @classmethod
     def for_job(cls, job: Job, cores: int) -> "Order":
-        return cls(str(job.folder.path.resolve()), job.arguments, cores)
+        return cls(str(job.folder.path.resolve()), job.resume_arguments, cores)
 
     def carry_out(self) -> int:
         """Train the run to its end in a child process, and return that one's exit status.

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from alma.nn.layers import Dense, flat_dot_general, lecun_normal_or_empty
+from alma.nn.masks import bound
 
 
 class Heads(nn.Module):
@@ -148,6 +149,11 @@ class Pooling(nn.Module):
     an agent never attends to more, and most (agent, thing) pairs need not be computed."""
     normalise: bool = True
     """Whether layer normalisation is applied to the sums."""
+    most_things: int | None = None
+    """The most things that an agent attends to in training: a sum over more is scaled down to so many; None: no
+    bound."""
+    most_mates: int | None = None
+    """The most agents in training, for the same reason."""
 
     @nn.compact
     def __call__(
@@ -163,12 +169,18 @@ class Pooling(nn.Module):
             own = Dense(self.width, use_bias=False, name=f"own_to_{name}")(mine)
             return nn.relu(Dense(self.width, name=name)(others) + own[..., None, :])
 
-        def pool(masks: Float[Array, "*b G A K"], codes: Float[Array, "*b A K H"]) -> Float[Array, "*b G A H"]:
-            return jnp.moveaxis(jnp.moveaxis(masks, -3, -2) @ codes, -2, -3)
+        def pool(
+            masks: Float[Array, "*b G A K"], codes: Float[Array, "*b A K H"], most: int | None
+        ) -> Float[Array, "*b G A H"]:
+            sums = jnp.moveaxis(jnp.moveaxis(masks, -3, -2) @ codes, -2, -3)
+            return sums * bound(masks, most)
 
         masks, things, their_relations = self._gather(features, relations, attends)
-        of_things = pool(masks, pairs("thing", jnp.concatenate([things, their_relations], axis=-1)))
-        of_mates = pool(attends[..., :agents].astype(jnp.float32), pairs("mate", mine[..., None, :, :]))
+        to_things = pairs("thing", jnp.concatenate([things, their_relations], axis=-1))
+        of_things = pool(masks, to_things, self.most_things)
+        of_mates = pool(
+            attends[..., :agents].astype(jnp.float32), pairs("mate", mine[..., None, :, :]), self.most_mates
+        )
         itself = jnp.diagonal(attends[..., :agents], axis1=-2, axis2=-1)[..., None]
         own = itself * nn.relu(Dense(self.width, name="own")(mine))[..., None, :, :]
         sums = jnp.concatenate([own, of_things, of_mates], axis=-1)

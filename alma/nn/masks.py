@@ -1,6 +1,7 @@
-"""Attention masks: which entities each agent may attend to under an allocation."""
+"""Masks: which entities each agent may attend to under an allocation, and sums over what a mask leaves."""
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from alma.task.view import View, subtask_of_entities
@@ -22,3 +23,19 @@ def all_present(view: View) -> Bool[Array, "*b A E"]:
     """The mask without subtasks: every present agent attends to every present entity."""
     agents = view.visible.shape[-2]
     return view.present[..., None, :] & view.present[..., :agents, None]
+
+
+def bounded_sum(rows: Float[Array, "*b N H"], mask: Bool[Array, "*b N"], most: int | None) -> Float[Array, "*b H"]:
+    """The sum of the rows that the mask keeps; of more than `most` rows, `most` times their mean.
+
+    A network that has learned from sums over a few rows meets sums outside of everything it has seen when it is used
+    on larger problems. Bounded ones stay within.
+    """
+    return jnp.sum(jnp.where(mask[..., None], rows, 0), axis=-2) * bound(mask, most)
+
+
+def bound(mask: Array, most: int | None) -> Float[Array, "*b 1"]:
+    """The factor that makes a sum over the rows of a mask one over at most `most` of them; 1 for smaller problems."""
+    if most is None or mask.shape[-1] <= most:
+        return jnp.ones((*mask.shape[:-1], 1))
+    return most / jnp.maximum(jnp.sum(mask, axis=-1, keepdims=True), most)

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from alma.files import read_json, read_json_lines
+from alma.files import read_json
 from alma.reproduce.figures import LABELS, SETTINGS, Arm, Case, Figure, Setting, text_of
 from alma.reproduce.plots import check_plots
 from alma.reproduce.rows import Row, rows_of
@@ -19,6 +19,8 @@ from alma.reproduce.scores import EPISODES, CurvePoint, Score, curve_of_run, pla
 from alma.reproduce.writing import different, table, write_files
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
+from alma.runs.metrics import read_metrics
+from alma.task.importing import Trust
 from alma.training.presets import preset
 
 
@@ -77,20 +79,24 @@ class Comparison:
 
 
 def compare(
-    runs: Iterable[str | Path], *, reference: str | None = None, over: Literal["steps", "minutes"] = "steps"
+    runs: Iterable[str | Path],
+    *,
+    reference: str | None = None,
+    over: Literal["steps", "minutes"] = "steps",
+    trust: Trust = False,
 ) -> Comparison:
     """Compare runs: learning curves, and final success rates with 95 % intervals over seeds and episodes.
 
     `runs` are run folders, or folders that hold some; `NAME=FOLDER` names the runs of a folder. Runs that differ in
     nothing but the seed belong together. Each run plays 512 greedy episodes, the same ones for all runs of a task, and
     keeps the result. `reference` is the label that others are compared with, by default the first. Learning curves go
-    over environment steps or over minutes of training.
+    over environment steps or over minutes of training. `trust` is that of `alma.load`, for runs that have to be played.
     """
     named = [found for run in runs for found in _find_runs(str(run))]
     if not named:
         raise ValueError("name at least one run to compare")
     names, folders = zip(*named, strict=True)
-    configs = [folder.read_config() for folder in folders]
+    configs = [folder.read_config(trust=True) for folder in folders]  # looked at only; `played` imports what it must
     cases = [
         case_of(config, name or label) for config, name, label in zip(configs, names, labels_of(configs), strict=True)
     ]
@@ -98,7 +104,7 @@ def compare(
     figure = _figure(cases, reference, over)
     scores, curves = [], []
     for case, config, folder in zip(cases, configs, folders, strict=True):
-        summary = played(case, [folder])
+        summary = played(case, [folder], trust)
         if not summary:
             raise ValueError(f"{folder.path} has no weights to play yet: leave it out, or train it first")
         scores.append(Score(case, config.seed, progress_of(folder), summary))
@@ -131,8 +137,8 @@ def _find_runs(text: str) -> list[tuple[str, RunFolder]]:
 def progress_of(folder: RunFolder) -> dict[str, Any]:
     """How far a run is, and after how many minutes of training: from its result, or else its last line of metrics."""
     if folder.result.exists():
-        return read_json(folder.result)
-    lines = read_json_lines(folder.metrics)
+        return folder.read_result()
+    lines = read_metrics(folder.metrics)
     return {"step": lines[-1]["step"], "training_minutes": lines[-1]["minutes"]} if lines else _NO_PROGRESS
 
 

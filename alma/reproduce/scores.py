@@ -1,6 +1,5 @@
 """Scores of trained runs: greedy episodes for every point of a figure, and learning curves."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,18 @@ from jaxtyping import Bool
 from rich.console import Console
 from rich.progress import track
 
-from alma.files import read_json, read_json_lines, write_json
+from alma.files import brief, read_json, write_json
 from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
+from alma.play.summary_check import check_summary
 from alma.play.team import Team, TeamParams
 from alma.reproduce.figures import Arm, Case, Figure, text_of
 from alma.reproduce.running import Budget
 from alma.runs.folder import RunFolder
+from alma.runs.metrics import evaluation_in, read_metrics
 from alma.runs.policy import WEIGHTS, Policy, fingerprint, load
 from alma.runs.signals import listening
+from alma.task.importing import Trust
 from alma.task.task import Task
 
 EPISODES, SEED = 512, 1_000_000
@@ -65,26 +67,27 @@ def score_all(figure: Figure, budget: Budget, out: Path, console: Console) -> li
             folders = [RunFolder(out / "runs" / name) for name in names]
             if not all(folder.result.exists() for folder in folders):
                 continue
-            if summary := played(case, folders):
-                found.append(Score(case, seed, read_json(folders[0].result), summary))
+            if summary := played(case, folders, named_by(case)):
+                found.append(Score(case, seed, folders[0].read_result(), summary))
     return found
 
 
-def played(case: Case, folders: list[RunFolder]) -> dict[str, Any]:
+def played(case: Case, folders: list[RunFolder], trust: Trust = False) -> dict[str, Any]:
     """The summary of greedy episodes, stored in the run's folder and reused while the weights are the same.
 
-    Published runs have no weights, only stored summaries. Empty if there is neither.
+    Published runs have no weights, only stored summaries. Empty if there is neither. `trust` is that of `alma.load`.
     """
     file = folders[0].path / "scores" / f"{condition(case, folders)}.json"
-    kept = _kept(file)
+    weights_there = all((folder.path / WEIGHTS).exists() for folder in folders)
+    kept = _kept(file, replaceable=weights_there)
     played_by = {"weights": [weights_of(folder) for folder in folders], "episodes": EPISODES, "seed": SEED}
     if kept.get("played_by") == played_by:
         return kept
-    if not all((folder.path / WEIGHTS).exists() for folder in folders):
+    if not weights_there:
         return {}
-    policy = load(folders[0].path)
+    policy = load(folders[0].path, trust=trust)
     task = policy.task_with(case.task_options)
-    team, params = team_of(case, policy, folders, task)
+    team, params = team_of(case, policy, folders, task, trust)
     results = listening(lambda: play_episodes(task, team, params, EPISODES, SEED))
     successes = "".join(SOLVED if solved else NOT_SOLVED for solved in results.success)
     summary = {"played_by": played_by, **summarise(results), "successes": successes}
@@ -93,12 +96,36 @@ def played(case: Case, folders: list[RunFolder]) -> dict[str, Any]:
     return summary
 
 
-def _kept(file: Path) -> dict[str, Any]:
-    """The stored summary; empty if it is missing or cannot be read."""
-    try:
-        return json.loads(file.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
+def _kept(file: Path, replaceable: bool) -> dict[str, Any]:
+    """The stored summary; empty if it is missing, or if it is damaged and can be replaced."""
+    if not file.exists():
         return {}
+    try:
+        return read_played(file)
+    except ValueError:
+        if replaceable:
+            return {}
+        raise
+
+
+def read_played(file: Path) -> dict[str, Any]:
+    """A summary that `played` stored. Raises a ValueError that names the file if it contradicts itself."""
+    kept = read_json(file)
+    try:
+        check_played(kept)
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged: {brief(error)}; restore it, or leave the run out") from None
+    return kept
+
+
+def check_played(summary: dict[str, Any]) -> None:
+    """Raise a ValueError unless a summary is one that `played` stores."""
+    check_summary(summary)
+    marks = summary.get("successes")
+    if not isinstance(marks, str) or set(marks) - {SOLVED, NOT_SOLVED} or len(marks) != summary["episodes"]:
+        raise ValueError("successes must have a 0 or 1 for each episode")
+    if abs(marks.count(SOLVED) - summary["success_rate"] * len(marks)) > 1e-6:
+        raise ValueError("successes are not those of the success_rate")
 
 
 def weights_of(folder: RunFolder) -> str | None:
@@ -106,12 +133,18 @@ def weights_of(folder: RunFolder) -> str | None:
     weights = folder.path / WEIGHTS
     if weights.exists():
         return fingerprint(weights)
-    return read_json(folder.result).get("weights") if folder.result.exists() else None
+    return folder.read_result().get("weights") if folder.result.exists() else None
 
 
-def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task) -> tuple[Team, TeamParams]:
+def named_by(case: Case) -> frozenset[str]:
+    """The tasks and methods that a figure names: a file that names one of them too may have it imported."""
+    arms = [arm for arm in (case.arm, case.allocator) if isinstance(arm, Arm)]
+    return frozenset(name for arm in arms for name in (arm.setting.task, arm.method))
+
+
+def team_of(case: Case, policy: Policy, folders: list[RunFolder], task: Task, trust: Trust) -> tuple[Team, TeamParams]:
     """The team of a case and its parameters."""
-    allocator = load(folders[1].path) if isinstance(case.allocator, Arm) else case.allocator
+    allocator = load(folders[1].path, trust=trust) if isinstance(case.allocator, Arm) else case.allocator
     return policy.team_with(allocator=allocator, task=task)
 
 
@@ -141,10 +174,7 @@ def curves_of(figure: Figure, budget: Budget, out: Path) -> list[CurvePoint]:
 def curve_of_run(case: Case, seed: int, folder: RunFolder) -> list[CurvePoint]:
     """All evaluations during the training of one run."""
     found = []
-    for line in read_json_lines(folder.metrics):
-        summary = {
-            name.removeprefix("evaluation/"): value for name, value in line.items() if name.startswith("evaluation/")
-        }
-        if summary:
+    for line in read_metrics(folder.metrics):
+        if summary := evaluation_in(line):
             found.append(CurvePoint(case, seed, line["step"], line["minutes"], summary))
     return found

@@ -12,6 +12,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from alma.play.environments import Environments, advance, start
 from alma.runs import runtime
+from alma.simulators.host_task import HostTask
 from alma.task.callbacks import raises_plainly
 from alma.task.choice import choose_uniformly
 from alma.task.task import Task
@@ -19,6 +20,12 @@ from alma.task.view import View
 from alma.training.trainer import Trainer, compile_chunk
 
 BATCH_SIZES = (8, 64, 256, 1024)
+
+SIMULATORS = (8, 32, 128)
+"""Batch sizes for simulators, which are slower."""
+
+SIMULATOR_STEPS = 8192
+"""Steps of simulators per timing, over all of them."""
 
 MINIMUM_SECONDS = 10.0
 """Minimum duration of the timing of training."""
@@ -30,12 +37,16 @@ def benchmark_environment(
 ) -> dict:
     """Environment steps per second with random available actions, including resets and the computation of views.
 
-    Environments are split over all devices; `alma.runs.runtime.one_device_per_core` makes every core a device.
+    Environments are split over all devices; `alma.runs.runtime.one_device_per_core` makes every core a device. Those of
+    simulators are on one device, and the simulator's own speed in the same processes is measured as well.
     """
     batches = []
-    for size in BATCH_SIZES:
+    for size in BATCH_SIZES if task.is_pure else SIMULATORS:
         report(f"{task.spec.name}: {size} environments")
-        batches.append(_time_batch(task, size, steps, repeats))
+        if isinstance(task, HostTask):
+            batches.append(_time_simulators(task, size))
+        else:
+            batches.append(_time_batch(task, size, steps, repeats))
     best = max(batches, key=lambda batch: batch["steps_per_second"])
     return {
         "task": task.spec.name,
@@ -47,7 +58,7 @@ def benchmark_environment(
         "compile_seconds": best["compile_seconds"],
         "peak_memory_mb": peak_memory_mb(),
         "device": jax.devices()[0].device_kind,
-        "devices": jax.device_count(),
+        "devices": jax.device_count() if task.is_pure else 1,
         "jax": jax.__version__,
     }
 
@@ -103,7 +114,7 @@ def _median_seconds(function: Callable[..., Any], repeats: int, *arguments: Any)
 
 
 def _time_batch(task: Task, environments: int, steps: int, repeats: int) -> dict[str, Any]:
-    devices = min(environments, jax.device_count())
+    devices = min(environments, jax.device_count()) if task.is_pure else 1
     init = _on_each_device(devices, lambda key: _begin(task, environments // devices, key))
     run = _on_each_device(devices, partial(_run_random, task, steps))
     carry = init(jax.random.split(jax.random.key(0), devices))
@@ -134,6 +145,19 @@ def _on_each_device(devices: int, function: Callable[[Any], Any]) -> Any:
         return jax.tree.map(lambda leaf: leaf[None], function(jax.tree.map(lambda leaf: leaf[0], row)))
 
     return jax.jit(jax.shard_map(one, mesh=mesh, in_specs=split, out_specs=split, check_vma=False), donate_argnums=0)
+
+
+def _time_simulators(task: HostTask, environments: int, repeats: int = 3) -> dict[str, Any]:
+    """Time a task of simulators, and how fast they are in the same processes without anything around them."""
+    steps = SIMULATOR_STEPS // environments
+    alone = statistics.median(task.pool.race(environments, steps) for _ in range(repeats))
+    timed = _time_batch(task, environments, steps, repeats)
+    return {
+        **timed,
+        "workers": task.pool.options.workers,
+        "simulator_steps_per_second": round(alone),
+        "kept": round(timed["steps_per_second"] / alone, 3),
+    }
 
 
 Carry = tuple[jax.Array, Environments, View]

@@ -4,11 +4,11 @@ A checkpoint is a zip archive with one plain NumPy file for each leaf, named by 
 has a checksum, so that damage is detected. Nothing is ever unpickled.
 """
 
-import io
+import errno
 import json
 import math
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from alma.files import atomic_write
+from alma.files import atomic_write, brief
 
 Tree = TypeVar("Tree")
 
@@ -41,16 +41,17 @@ def named_leaves(tree: Any) -> list[tuple[str, Any]]:
 
 NOTES = "notes.json"
 
-ANOTHER = "another configuration or version of alma"
-
 
 def save_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> None:
     """Write a pytree and notes (JSON data) to a checkpoint, atomically: readers see the old file or the new one."""
+    with atomic_write(path) as unfinished:
+        write_tree(unfinished, tree, notes)
+
+
+def write_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> None:
+    """Write a pytree and notes to a file."""
     # The lowest level of compression already shrinks replay several times, as fast as the disk can write.
-    with (
-        atomic_write(path) as unfinished,
-        zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-    ):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, leaf in named_leaves(tree):
             array = np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
             with archive.open(name, "w", force_zip64=True) as member:
@@ -62,65 +63,99 @@ def save_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> Non
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """Context manager that opens a checkpoint. Exceptions inside become a `CheckpointError`: the file is damaged.
 
-    The file itself is read before, so that a failure to read it is not taken for damage.
+    But not a failure to read it, such as of a file that is not there.
     """
-    content = io.BytesIO(path.read_bytes())
     try:
-        with zipfile.ZipFile(content) as archive:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             yield archive
     except CheckpointError:
         raise
     except Exception as error:  # a flipped bit may be anywhere: in names, sizes, methods of compression
-        raise CheckpointError(f"{path} is damaged: {error}") from None
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which damaged places in the file lead to
+            raise
+        raise CheckpointError(f"{path} is damaged: {brief(error)}") from None
 
 
 def load_tree(path: Path, like: Tree) -> Tree:
-    """Read a pytree of the same structure, shapes and dtypes as `like` (arrays, or the result of `jax.eval_shape`)."""
+    """Read a pytree of the same structure, shapes and dtypes as `like` (arrays, or the result of `jax.eval_shape`).
+
+    Nothing is unpacked before it is known to have the size that is expected.
+    """
+    expected = dict(named_leaves(jax.eval_shape(_without_keys, like)))
     with _archive(path) as archive:
-        expected = named_leaves(like)
-        if {name for name, _ in expected} != set(archive.namelist()) - {NOTES}:
-            if changed := archive.testzip():  # names may differ because of damage
+        _check_members(archive, path)
+        found = {name: _read_header(archive, name) for name in archive.namelist() if name != NOTES}
+        if wrong := misfit(expected, found):
+            if changed := archive.testzip():  # it may only look different because of damage
                 raise CheckpointError(f"{path} is damaged: {changed} is not as it was written")
-            raise MisfitError(f"{path} was written by {ANOTHER}: its contents do not fit")
-        leaves = [_read_leaf(archive, path, name, leaf) for name, leaf in expected]
+            raise MisfitError(f"{path} was written by another configuration or version of alma: {wrong}")
+        arrays = [_read_array(archive, name) for name in expected]
+    leaves = [
+        jax.random.wrap_key_data(jnp.asarray(array)) if _is_key(leaf) else jnp.asarray(array)
+        for array, leaf in zip(arrays, jax.tree.leaves(like), strict=True)
+    ]
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
 def load_notes(path: Path) -> dict[str, Any]:
     """Read the notes that were saved with a pytree."""
     with _archive(path) as archive:
-        _check_size(archive, path, NOTES, MOST_NOTES)
-        return json.loads(archive.read(NOTES))
+        _check_members(archive, path)
+        size = archive.getinfo(NOTES).file_size
+        if size > MOST_NOTES:
+            raise CheckpointError(f"{path} is damaged: its notes unpack to {size:,} bytes, at most {MOST_NOTES:,}")
+        notes = json.loads(archive.read(NOTES))
+        if not isinstance(notes, dict):
+            raise CheckpointError(f"{path} is damaged: its notes are not a JSON object")
+        return notes
 
-
-HEADER = 4096
-"""Bytes that an array's file may have more than the array itself."""
 
 MOST_NOTES = 2**26
 """Bytes that notes may have."""
 
 
-def _check_size(archive: zipfile.ZipFile, path: Path, name: str, most: int) -> None:
-    """Raise a CheckpointError before a part is unpacked that is larger than it can be."""
-    size = archive.getinfo(name).file_size
-    if size > most:
-        raise CheckpointError(f"{path} is damaged: {name} unpacks to {size:,} bytes, and at most {most:,} are expected")
+def misfit(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """How arrays differ from those that are expected, in names, shapes or dtypes; empty if they do not."""
+    for names, what in (
+        (expected.keys() - found.keys(), "it lacks"),
+        (found.keys() - expected.keys(), "nothing here takes"),
+    ):
+        if names:
+            return f"{what} {len(names)} array{'s' if len(names) > 1 else ''}, such as {brief(min(names))}"
+    for name, leaf in expected.items():
+        if (found[name].shape, found[name].dtype) != (leaf.shape, leaf.dtype):
+            return f"{name} is {found[name].dtype}{found[name].shape}, not {leaf.dtype}{leaf.shape}"
+    return ""
 
 
-def _bytes_of(like: Any) -> int:
-    """Bytes of an array; of random keys, more than any implementation has."""
-    return math.prod(like.shape) * (64 if _is_key(like) else like.dtype.itemsize)
+def _without_keys(tree: Any) -> Any:
+    """Random keys as the plain arrays that stand for them in a file."""
+    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if _is_key(leaf) else leaf, tree)
 
 
-def _read_leaf(archive: zipfile.ZipFile, path: Path, name: str, like: Any) -> Any:
-    # A part with other shapes is told apart below; but not one that would fill the memory.
-    _check_size(archive, path, name, max(2 * _bytes_of(like), 2**20) + HEADER)
+def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
+    """Raise a CheckpointError if an archive has something inside that we do not write."""
+    if len(set(archive.namelist())) != len(archive.namelist()):
+        raise CheckpointError(f"{path} is damaged: it has two parts of the same name")
+    for member in archive.infolist():
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise CheckpointError(f"{path} is damaged: {member.filename} is compressed by an unknown method")
+
+
+def _read_header(archive: zipfile.ZipFile, name: str) -> jax.ShapeDtypeStruct:
+    """What an array's part of the file says of its shape and dtype. Raises an error if its size says something else."""
+    with archive.open(name) as member:
+        if np.lib.format.read_magic(member) != (1, 0):
+            raise ValueError(f"{name} is in another format")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+        size = archive.getinfo(name).file_size
+        if dtype.hasobject or member.tell() + math.prod(shape) * dtype.itemsize != size:
+            raise ValueError(f"{name} unpacks to {size:,} bytes, which is not what {dtype}{shape} takes")
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     with archive.open(name) as member:
         array = np.lib.format.read_array(member, allow_pickle=False)
         member.read()  # to the end, so that the checksum is verified
-    if _is_key(like):
-        return jax.random.wrap_key_data(jnp.asarray(array))
-    if array.shape != like.shape or array.dtype != like.dtype:
-        found = f"{array.dtype}{array.shape}"
-        raise MisfitError(f"{path} was written by {ANOTHER}: {name} is {found}, not {like.dtype}{like.shape}")
-    return jnp.asarray(array)
+    return array

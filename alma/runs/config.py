@@ -6,16 +6,20 @@ import json
 import platform
 import subprocess
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from alma.task.registry import make
+from alma.files import brief
+from alma.task import registry
+from alma.task.importing import Trust, check_trusted
 from alma.task.task import Task
+from alma.training import methods
 from alma.training.methods import LearningTeam, make_team
 from alma.training.options import TrainingOptions
+from alma.training.preset_file import check_value, shortened
 from alma.training.presets import preset
 from alma.training.trainer import Trainer
 
@@ -45,13 +49,18 @@ class RunConfig:
             object.__setattr__(self, "options", default)
         check_seed(self.seed)
 
+    @property
+    def own_code(self) -> frozenset[str]:
+        """The names of what has to be imported: the task and the method, if they are the user's own."""
+        return frozenset(name for _, name in own_code(self.task, [self.method]))
+
     def make_task(self) -> Task:
         """Build the task."""
         # Tuples come back from JSON as lists.
         options = {
             name: tuple(value) if isinstance(value, list) else value for name, value in self.task_options.items()
         }
-        return make(self.task, **options)
+        return registry.make(self.task, **options)
 
     def make_team(self, task: Task | None = None) -> LearningTeam:
         """The team that is trained. Raises a ValueError if the method or an option does not fit the task."""
@@ -96,9 +105,37 @@ def _differences(now: Any, before: Any, path: str = "") -> Iterator[str]:
         yield f"{path} was {before!r} and is {now!r}"
 
 
-def from_json(data: dict[str, Any]) -> RunConfig:
-    """The configuration from the data that `to_json` wrote."""
-    return _build(RunConfig, {name: value for name, value in data.items() if name != "versions"})
+ALWAYS = ("task", "task_options", "method", "preset", "seed", "options")
+"""Entries that every version has written."""
+
+
+def from_json(data: Any, trust: Trust = False, source: object = "the configuration") -> RunConfig:
+    """The configuration from the data that `to_json` wrote. Raises a ValueError that names its source.
+
+    That is also raised if it names code of the user's own which is not trusted. Nothing is imported here.
+    """
+    try:
+        check_value("it", dict, data)
+        if missing := [name for name in ALWAYS if name not in data]:
+            raise ValueError(f"it has no {', '.join(missing)}")
+        config = _build(RunConfig, {name: value for name, value in data.items() if name != "versions"})
+    except ValueError as error:
+        raise ValueError(f"{source} cannot be read: {brief(error)}") from None
+    check_code(config.task, [config.method], trust, source)
+    return config
+
+
+def own_code(task: str, method_names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """What of a task and methods is the user's own, and has to be imported: ("task" or "method", its name)."""
+    if registry.is_imported(task):
+        yield "task", task
+    yield from (("method", name) for name in method_names if methods.is_imported(name))
+
+
+def check_code(task: str, method_names: Iterable[str], trust: Trust, source: object) -> None:
+    """Raise an `UntrustedError` if a file names a task or methods whose code may not be imported."""
+    for what, name in own_code(task, method_names):
+        check_trusted(what, name, trust, source)
 
 
 def versions() -> dict[str, str]:
@@ -120,14 +157,14 @@ def _commit() -> dict[str, str]:
     return {"commit": found.stdout.strip()}
 
 
-def _build(kind: Any, data: Any) -> Any:
-    """Build nested dataclasses from nested dictionaries."""
-    if kind in (str, int, float, bool) and not isinstance(data, (int, float) if kind is float else kind):
-        raise TypeError(f"{data!r} is not of type {kind.__name__}")
-    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
+def _build(kind: Any, data: Any, path: str = "") -> Any:
+    """Build nested dataclasses from nested dictionaries. Entries that an older version did not have may be missing."""
+    if not dataclasses.is_dataclass(kind):
+        check_value(path, typing.get_origin(kind) if typing.get_origin(kind) is dict else kind, data)
         return data
+    check_value(path, dict, data)
     hints = typing.get_type_hints(kind)
-    names = {field.name for field in dataclasses.fields(kind)}
-    if unknown := sorted(set(data) - names):
-        raise ValueError(f"{getattr(kind, '__name__', kind)} has no {', '.join(unknown)}: written by another version?")
-    return kind(**{name: _build(hints[name], value) for name, value in data.items()})
+    if unknown := sorted(set(data) - set(hints)):
+        raise ValueError(f"there is no {path and path + '.'}{shortened(unknown[0])}: did another version write it?")
+    nested = {name: _build(hints[name], value, f"{path}.{name}" if path else name) for name, value in data.items()}
+    return typing.cast(Any, kind)(**nested)

@@ -2,16 +2,19 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alma.files import UNFINISHED, read_json, write_json
-from alma.runs.checkpoint import CheckpointError, MisfitError, load_notes, load_tree, save_tree
-from alma.runs.config import RunConfig, from_json, to_json
+from alma.files import UNFINISHED, atomic_write, read_json, write_json
+from alma.runs.checkpoint import CheckpointError, MisfitError, load_notes, load_tree, write_tree
+from alma.runs.config import RunConfig, check_unedited, from_json, to_json
 from alma.runs.lock import Lock, locked
+from alma.runs.notes import check_notes
 from alma.runs.policy import WEIGHTS, Policy
+from alma.runs.result import read_result
+from alma.task.importing import Trust
 from alma.training.trainer import TrainState
 
 RUN_FILES = (
@@ -68,10 +71,13 @@ class RunFolder:
         return self.path / "checkpoints"
 
     def check_free(self, force: bool = False) -> None:
-        """Raise a ValueError if the folder is not empty or, with --force, if it is not a run folder."""
+        """Raise a ValueError if the folder is not empty or, with --force, if it is not a run folder.
+
+        A run that ended before its first checkpoint is in nobody's way.
+        """
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file: choose another folder with --out")
-        if not self.path.is_dir() or not any(self.path.iterdir()):
+        if not self.path.is_dir() or self.is_blank():
             return
         if not force:
             raise ValueError(
@@ -88,6 +94,18 @@ class RunFolder:
         except (OSError, ValueError):
             return False
 
+    def is_blank(self) -> bool:
+        """Whether nothing would be lost: there is nothing but a run that ended before its first checkpoint, if that."""
+        names = {path.name for path in self.path.iterdir() if path.suffix != UNFINISHED}
+        ours = names <= {*RUN_FILES} if self.is_run() else names <= {"lock", "checkpoints"}
+        saved = [path for path in self.checkpoints.glob("*") if path.suffix != UNFINISHED]
+        trained = self.result.exists() or (WEIGHTS in names and not self._was_saving())
+        return ours and not saved and not trained
+
+    def _was_saving(self) -> bool:
+        """Whether a process was killed while it wrote a checkpoint: what it began is still there."""
+        return any(self.checkpoints.glob(f"*{UNFINISHED}"))
+
     def clear(self) -> None:
         """Delete what a run wrote, and nothing else."""
         for name in RUN_FILES:
@@ -103,17 +121,18 @@ class RunFolder:
         if self.path.is_dir():
             with self.locked():
                 self.clear()
-        self.checkpoints.mkdir(parents=True)
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
         write_json(self.config, to_json(config))
 
-    def read_config(self) -> RunConfig:
-        """The configuration of the run."""
+    def read_config(self, trust: Trust = False) -> RunConfig:
+        """The configuration of the run. Raises an error if it names code of somebody's own that is not trusted."""
         if not self.config.exists():
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
-        try:
-            return from_json(read_json(self.config))
-        except TypeError as error:
-            raise ValueError(f"{self.config} cannot be read: {error}") from None
+        return from_json(read_json(self.config), trust, self.config)
+
+    def read_result(self) -> dict[str, Any]:
+        """What the finished run says of itself."""
+        return read_result(self.result)
 
     @contextmanager
     def locked(self, say: Callable[[str], None] = lambda text: None) -> Iterator[Lock]:
@@ -131,7 +150,7 @@ class RunFolder:
     def check_resumable(self) -> None:
         """Raise a ValueError if a run that has been trained has lost its checkpoints: it would begin anew."""
         trained = [name for name in (WEIGHTS, "result.json") if (self.path / name).exists()]
-        if trained and not self.saved():
+        if trained and not self.saved() and not self._was_saving():
             raise ValueError(
                 f"{self.path} was trained ({', '.join(trained)} tells), but there is no checkpoint in "
                 f"{self.checkpoints}: put the .ckpt files back, or start over with --force"
@@ -139,16 +158,22 @@ class RunFolder:
 
     def saved(self) -> list[Path]:
         """Checkpoints, the newest first."""
-        return sorted(self.checkpoints.glob("*.ckpt"), reverse=True)
+        return sorted((path for path in self.checkpoints.glob("*.ckpt") if path.stem.isdecimal()), reverse=True)
 
     def save(self, state: TrainState, policy: Policy, notes: dict[str, Any]) -> Path:
         """Write the weights and a checkpoint; returns its path. The last two checkpoints are kept.
 
-        Weights are written first: if the process is killed in between, they are written again after resuming.
+        Weights get their name before the checkpoint: if the process is killed in between, they are written again after
+        resuming. What is left of the checkpoint then tells that it was being written.
         """
         path = self.checkpoints / f"{int(state.env_steps):012d}.ckpt"
-        policy.save(self.path / WEIGHTS)
-        save_tree(path, state, notes)
+        try:
+            with atomic_write(path) as unfinished:
+                write_tree(unfinished, state, notes)
+                policy.save(self.path / WEIGHTS)
+        except OSError as error:
+            self.delete_unfinished()
+            raise type(error)(f"{error}; then go on with: alma resume {self.path}") from None
         for old in self.saved()[2:]:
             old.unlink()
         return path
@@ -158,21 +183,22 @@ class RunFolder:
         return {int(path.stem) for path in self.saved()}
 
     def load(
-        self, like: Any, warn: Callable[[str], None], step: int | None = None
+        self, config: RunConfig, like: Any, warn: Callable[[str], None], step: int | None = None
     ) -> tuple[TrainState, dict[str, Any]] | None:
         """Load the newest intact checkpoint, or the one of a step: the train state and its notes. None if there are no
         checkpoints yet.
 
-        Damaged ones are reported and, if an intact one is found, renamed, so that they are not among the two kept.
+        Damaged ones are reported and, if an intact one is found, renamed, so that they are not among the two kept. One
+        that does not fit is not passed over, since that would lose what it holds.
         """
         damaged: list[Path] = []
         for path in self.saved():
             if step is not None and int(path.stem) != step:
                 continue
             try:
-                loaded = load_tree(path, like), load_notes(path)
-            except MisfitError:
-                raise
+                loaded = self._load(path, config, like)
+            except MisfitError as error:
+                raise MisfitError(f"{error}{self._offer_before(path, config, like)}") from None
             except CheckpointError as error:
                 warn(f"{error}; trying the one before")
                 damaged.append(path)
@@ -184,7 +210,30 @@ class RunFolder:
             raise ValueError(f"no checkpoint in {self.checkpoints} is whole: start over with --force")
         return None
 
+    def _load(self, path: Path, config: RunConfig, like: Any) -> tuple[TrainState, dict[str, Any]]:
+        """The train state and the notes of a checkpoint, which must be one of this run."""
+        state, notes = load_tree(path, like), load_notes(path)
+        check_notes(path, notes)
+        if int(state.env_steps) != int(path.stem):
+            raise CheckpointError(f"{path} is damaged: it is the one of step {int(state.env_steps):,}")
+        try:
+            check_unedited(config, notes["config"], self.config)
+        except ValueError as error:
+            raise MisfitError(str(error)) from None
+        return state, notes
+
+    def _offer_before(self, misfit: Path, config: RunConfig, like: Any) -> str:
+        """What to do about a checkpoint that does not fit if one before it does; empty if none does."""
+        for path in self.saved():
+            if path < misfit:
+                with suppress(CheckpointError):
+                    self._load(path, config, like)
+                    return f"; the one of step {int(path.stem):,} fits: to go on from there, move {misfit} away"
+        return ""
+
     def delete_unfinished(self) -> None:
-        """Delete partly written files of a process that was killed."""
+        """Delete partly written files of a process that was killed, and weights of a first save that it did not end."""
+        if not self.saved():
+            (self.path / WEIGHTS).unlink(missing_ok=True)
         for left in (*self.path.glob(f"*{UNFINISHED}"), *self.checkpoints.glob(f"*{UNFINISHED}")):
             left.unlink()

@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from alma.files import naming
+
 try:
     import fcntl
 except ImportError:  # there is none on Windows
@@ -92,7 +94,8 @@ def locked(path: Path, say: Callable[[str], None] = lambda text: None) -> Iterat
             ended.set()
             heart.join()
             if recorded_holder(path) == lock.holder:
-                _write(file, {})
+                with suppress(OSError):  # then it names a process that is dead
+                    _write(file, {})
 
 
 def living_holder(path: Path) -> Holder | None:
@@ -109,9 +112,10 @@ def living_holder(path: Path) -> Holder | None:
 def recorded_holder(path: Path) -> Holder | None:
     """The process that the lock at `path` names, dead or alive; None if it was released."""
     try:
-        return Holder(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
+        found = Holder(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
+    return found if (type(found.host), type(found.process)) == (str, int) else None
 
 
 def _take(path: Path, file: int, say: Callable[[str], None]) -> Lock:
@@ -121,7 +125,8 @@ def _take(path: Path, file: int, say: Callable[[str], None]) -> Lock:
         raise FolderInUseError(f"{path.parent} is being trained by {before}")
     silence = _silence(path)
     lock = Lock(path, Holder(socket.gethostname(), os.getpid(), uuid.uuid4().hex))
-    _write(file, asdict(lock.holder))
+    with naming(path):
+        _write(file, asdict(lock.holder))
     if before:
         say(f"taking over the lock of {before}, which has died: its last sign of life was {silence:.0f} s ago")
         if before.host != lock.holder.host:  # another host may be doing the same

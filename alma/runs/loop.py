@@ -18,10 +18,10 @@ from alma.play.episodes import play_episodes
 from alma.play.summary import summarise
 from alma.play.team import TeamParams
 from alma.runs import distributed, runtime
-from alma.runs.config import RunConfig, check_unedited, learning_config, to_json
+from alma.runs.config import RunConfig, learning_config, to_json
 from alma.runs.folder import RunFolder
 from alma.runs.lock import Lock
-from alma.runs.metrics import MetricAccumulator
+from alma.runs.metrics import EVALUATION, MetricAccumulator
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import COMPILING, Display, Progress, mean_progress
 from alma.runs.signals import Interrupted, listening, stop_on_signal
@@ -49,7 +49,7 @@ class Run:
         self.evaluations: list[dict[str, Any]] = []
         self.seconds = 0.0
         self.rate = 0.0
-        self.faults = 0
+        self.faults = self.trainer.task.faults
         self.sinks: list[Sink] = []
         self.metrics = MetricAccumulator()
         self.lock: Lock | None = None
@@ -73,17 +73,18 @@ class Run:
 
     def load(self, step: int | None = None) -> TrainState | None:
         """The state in the newest checkpoint, or in the one of that step; None if there are no checkpoints yet."""
-        loaded = self.folder.load(self.trainer.state_like(), self.display.say, step)
+        loaded = self.folder.load(self.config, self.trainer.state_like(), self.display.say, step)
         if loaded is None:
             return None
         state, notes = loaded
-        check_unedited(self.config, notes["config"], self.folder.config)
         self.seconds, self.evaluations = notes["seconds"], notes["evaluations"]
         self.metrics = MetricAccumulator(**notes["metrics"])
         return self.trainer.plan(state)
 
     def open_sinks(self, step: int) -> None:
-        self.sinks = [JsonLines(self.folder.metrics, step), TensorBoard(self.folder.path / "tensorboard", step)]
+        self.sinks = []  # one at a time, so that all that were opened are closed if the next cannot be
+        self.sinks.append(JsonLines(self.folder.metrics, step))
+        self.sinks.append(TensorBoard(self.folder.path / "tensorboard", step))
         if self.wandb:
             self.sinks.append(Wandb(self.folder.path, to_json(self.config)))
 
@@ -171,7 +172,7 @@ class Run:
         results = listening(lambda: play_episodes(task, team, params, episodes, seed), heard)
         summary = {"step": step, "minutes": self.seconds / 60, **summarise(results)}
         self.evaluations = [*self.evaluations, summary]
-        flat = {f"evaluation/{name}": value for name, value in summary.items() if name not in ("step", "minutes")}
+        flat = {f"{EVALUATION}{name}": value for name, value in summary.items() if name not in ("step", "minutes")}
         self._write(step, flat)
 
     def _write(self, step: int, metrics: dict[str, Any]) -> None:
@@ -338,7 +339,8 @@ def _step(state: TrainState) -> int:
 def resume_command(runs: Sequence[Run]) -> str:
     """The command that goes on with runs."""
     folders = [str(run.folder.path) for run in runs]
-    return shlex.join(["alma", "resume", *folders, *(["--together"] if len(folders) > 1 else [])])
+    flags = [*(["--together"] if len(folders) > 1 else []), *(["--trust"] if runs[0].config.own_code else [])]
+    return shlex.join(["alma", "resume", *folders, *flags])
 
 
 def _crosses(before: int, after: int, every: int) -> bool:
@@ -353,7 +355,7 @@ def extend(folder: RunFolder, config: RunConfig, steps: int, warn: Callable[[str
         raise ValueError(f"{folder.path} is finished: {folder.how_to_continue}")
     longer = replace(config, options=replace(config.options, steps=steps))
     with folder.locked():
-        folder.load(longer.make_trainer().state_like(), warn)
+        folder.load(longer, longer.make_trainer().state_like(), warn)
         write_json(folder.config, to_json(longer))
         folder.result.unlink(missing_ok=True)
     return longer

@@ -1,6 +1,14 @@
 """The metrics of a run, as they are logged: what every name means, and how those of several chunks are combined."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from alma.files import brief, read_json_lines
+from alma.play.summary_check import check_numbers, check_summary, is_number
+
+EVALUATION = "evaluation/"
+"""What the names of evaluations begin with."""
 
 METRICS = {
     # Every line.
@@ -69,3 +77,37 @@ class MetricAccumulator:
             **({"solved_while_exploring": totals["solved"] / episodes} if episodes else {}),
             **means,
         }
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The lines of `metrics.jsonl`, in the order of their steps; none if there is no such file.
+
+    Raises a ValueError that names file and line if one of them is not as we write it.
+    """
+    lines = read_json_lines(path)
+    before = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            check_line(line)
+            if line["step"] < before:
+                raise ValueError(f"step {line['step']:,} comes after step {before:,}")
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged in line {number}: {brief(error)}; delete that line") from None
+        before = line["step"]
+    return lines
+
+
+def check_line(line: dict[str, Any]) -> None:
+    """Raise a ValueError unless a line is one that a run writes."""
+    check_numbers(line, "minutes", whole=("step",))
+    summary = evaluation_in(line)
+    if summary:
+        check_summary(summary)
+    for name, value in line.items():
+        if not name.startswith(EVALUATION) and not is_number(value):
+            raise ValueError(f"{name} must be a number")
+
+
+def evaluation_in(line: dict[str, Any]) -> dict[str, Any]:
+    """The summary of episodes in a line of metrics; empty if it is not about an evaluation."""
+    return {name.removeprefix(EVALUATION): value for name, value in line.items() if name.startswith(EVALUATION)}

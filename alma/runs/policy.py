@@ -1,7 +1,6 @@
 """Trained policies: load, allocate, act, and save to one small file."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,18 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
-from safetensors import SafetensorError, safe_open
-from safetensors.flax import save as to_bytes
 
 from alma.allocators.rules import allocator_by_name
 from alma.allocators.search import SearchAllocator
-from alma.files import atomic_write
+from alma.files import brief
 from alma.play.scripts import scripted_actors
 from alma.play.situation import Situation, Strategy
 from alma.play.team import PlayingAllocator, Team, TeamParams
-from alma.runs.checkpoint import named_leaves
+from alma.runs.checkpoint import misfit, named_leaves
 from alma.runs.config import RunConfig, from_json, to_json
 from alma.runs.pretrained import locate
+from alma.runs.weights import read_weights, write_weights
+from alma.task import registry
+from alma.task.importing import Trust
 from alma.task.spec import TaskSpec
 from alma.task.task import Task
 from alma.task.view import NOBODY, Actions, Allocation, View
@@ -31,8 +31,6 @@ from alma.training.methods import LearningTeam, params_like
 
 WEIGHTS = "policy.safetensors"
 """The file name of the weights in a run folder."""
-
-_CONFIG = "alma_config"
 
 
 @dataclass(frozen=True)
@@ -146,9 +144,7 @@ class Policy:
             raise ValueError(f"weights are saved as .safetensors, not as {path.name!r}")
         if not path.parent.is_dir():
             raise ValueError(f"there is no folder {path.parent} to save weights in")
-        tensors = {name: jnp.asarray(leaf) for name, leaf in named_leaves(self.params)}
-        with atomic_write(path) as unfinished:
-            unfinished.write_bytes(to_bytes(tensors, {_CONFIG: json.dumps(to_json(self.config))}))
+        write_weights(path, {name: np.asarray(leaf) for name, leaf in named_leaves(self.params)}, to_json(self.config))
         return path
 
     def _situation(
@@ -266,32 +262,42 @@ def fingerprint(weights: Path) -> str:
     return hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
 
 
-def load(path: str | Path) -> Policy:
-    """Load a policy from a run folder, a file written by `Policy.save`, or `pretrained:NAME`, which comes with alma."""
+def load(path: str | Path, *, trust: Trust = False, task: str | None = None) -> Policy:
+    """Load a policy from a run folder, a file written by `Policy.save`, or `pretrained:NAME`, which comes with alma.
+
+    Weights of a task or method of your own name its module, which is only imported with `trust=True`: do that for files
+    of people whom you would let run programs on your machine. Instead, `task` may name a class of your own that is
+    taken in place of the one that the file names: the same, or one that is called differently now.
+    """
     path = locate(path)
     file = path / WEIGHTS if path.is_dir() else path
     if not file.exists():
         raise ValueError(f"cannot load {path}: {_why_nothing_is_there(path)}")
+    data, tensors = read_weights(file)
+    if trust is not True and task is not None:
+        data, trust = _renamed(data, task), frozenset({task})
+    config = from_json(data, trust, file)
     try:
-        with safe_open(str(file), framework="flax") as archive:
-            described = archive.metadata() or {}
-            tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise ValueError(f"cannot load {file}: {error}") from None
-    if _CONFIG not in described:
-        raise ValueError(f"{file} was not written by alma: it has no configuration inside")
-    config = from_json(json.loads(described[_CONFIG]))
-    task = config.make_task()
-    like = params_like(config.make_team(task), task)
-    expected = {name: (leaf.shape, leaf.dtype) for name, leaf in named_leaves(like)}
-    if expected != {name: (leaf.shape, leaf.dtype) for name, leaf in tensors.items()}:
-        raise ValueError(f"{file} does not fit its own configuration: it was written by another version of alma")
+        like = params_like(config.make_team(), config.make_task())
+    except ValueError as error:
+        raise ValueError(f"cannot load {file}: {brief(error)}") from None
+    expected = dict(named_leaves(like))
+    if wrong := misfit(expected, tensors):
+        raise ValueError(f"{file} does not fit the configuration inside it: {wrong}")
     ruined = [name for name, leaf in tensors.items() if not np.all(np.isfinite(leaf))]
     if ruined:
         raise ValueError(
             f"{file} cannot be played: {len(ruined)} of its arrays hold NaN or infinity, such as {ruined[0]}"
         )
-    return Policy(config, jax.tree.unflatten(jax.tree.structure(like), [tensors[name] for name in expected]))
+    leaves = [jnp.asarray(tensors[name]) for name in expected]
+    return Policy(config, jax.tree.unflatten(jax.tree.structure(like), leaves))
+
+
+def _renamed(data: Any, task: str) -> Any:
+    """The data of a configuration with another name of its task, if that is somebody's own class."""
+    if not isinstance(data, dict) or not registry.is_imported(str(data.get("task"))):
+        return data
+    return {**data, "task": task}
 
 
 def _why_nothing_is_there(path: Path) -> str:

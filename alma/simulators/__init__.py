@@ -4,7 +4,7 @@ Users write an `alma.Simulator`; `HostTask` makes a task of it. Its copies live 
 which is also a row of the memory that all processes share. The pool in the main process hands out seats to episodes.
 """
 
-from alma.simulators.host_task import entry_of
+from alma.simulators.entry import entry_of
 from alma.task.registry import adapt
 from alma.task.simulator import Simulator
 

@@ -1,11 +1,9 @@
 """`HostTask`: a simulator in plain Python as a task."""
 
 import os
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, make_dataclass
+from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,11 +13,11 @@ from jax.experimental import io_callback
 from jaxtyping import Array, Int, Key, PRNGKeyArray, UInt32
 
 from alma.simulators.memory import Shape, many, outcome_shapes, view_shapes
+from alma.simulators.naming import name_of
 from alma.simulators.pool import Pool, PoolOptions, Started
 from alma.task.callbacks import called_back
 from alma.task.importing import import_by_name
 from alma.task.outcome import Outcome
-from alma.task.registry import Entry
 from alma.task.scene import Scene
 from alma.task.simulator import Simulator
 from alma.task.spec import TaskSpec
@@ -69,6 +67,7 @@ class HostTask(Task[HostState]):
         if not isinstance(self.simulator, str):
             object.__setattr__(self, "simulator", name_of(self.simulator))
         object.__setattr__(self, "options", tuple(sorted(dict(self.options).items())))
+        _ = self.example  # made now, so that options which do not fit raise an error at once
 
     # ---- what is known without a worker
 
@@ -154,6 +153,11 @@ class HostTask(Task[HostState]):
         return now, self._reached(state, reached, lost), outcome
 
     def _reset_rows(self, keys: Key[Array, "N"]) -> HostState:
+        if len(keys) > self.simulators:
+            raise ValueError(
+                f"{self.spec.name}: {len(keys)} copies of the simulator are needed at once, and there are at most "
+                f"{self.simulators}: raise `simulators`, or lower collection.environments"
+            )
         return io_callback(partial(_start, self), self._state_shapes(len(keys)), _seeds(keys))
 
     def _step_rows(self, state: HostState, actions: Int[Array, "N A"]) -> tuple[HostState, Outcome]:
@@ -187,7 +191,11 @@ def _example(task: HostTask) -> Simulator:
     kind = import_by_name("simulator", str(task.simulator))
     if not (isinstance(kind, type) and issubclass(kind, Simulator)):
         raise ValueError(f"{task.simulator!r} must be a class that subclasses alma.Simulator")
-    return kind(**dict(task.options))
+    try:
+        return kind(**dict(task.options))
+    except TypeError as error:
+        given = ", ".join(f"{name}={value!r}" for name, value in dict(task.options).items())
+        raise ValueError(f"cannot make {kind.__name__}({given}): {error}") from None
 
 
 @cache
@@ -250,48 +258,3 @@ def _with_rows(function: Callable[..., Any]) -> Callable[..., Any]:
         return result, jax.tree.map(lambda _: True, result)
 
     return single
-
-
-# ---- by name
-
-
-def name_of(kind: type) -> str:
-    """How worker processes find a class: `module:Class`."""
-    module = kind.__module__
-    if module == "__main__":
-        program = getattr(sys.modules["__main__"], "__file__", None)
-        if program is None:
-            raise ValueError(f"worker processes cannot find {kind.__qualname__}: put it in a module, and import it")
-        module = Path(program).stem  # its folder is on the path of modules
-    return f"{module}:{kind.__qualname__}"
-
-
-def entry_of(name: str, kind: type[Simulator]) -> Entry:
-    """How to build the task of a simulator: its options are the fields of the simulator, and those of `HostTask`."""
-    if missing := sorted(kind.__abstractmethods__):
-        raise ValueError(f"{name} lacks {', '.join(missing)}: a simulator must define them")
-    own: list[str] = [field.name for field in fields(kind)] if is_dataclass(kind) else []
-    if taken := [option for option in own if option in HOST_OPTIONS]:
-        raise ValueError(f"{name}: `{taken[0]}` is an option of all simulators: give this field another name")
-
-    def build(options: Any) -> HostTask:
-        chosen = {option: getattr(options, option) for option in own}
-        return HostTask(name, chosen, **{option: getattr(options, option) for option in HOST_OPTIONS})
-
-    return Entry(_options_type(kind), build)
-
-
-HOST_OPTIONS = ("workers", "time_limit", "simulators")
-"""Options of all simulators."""
-
-
-def _options_type(kind: type[Simulator]) -> type:
-    """A dataclass of the simulator's own fields and the options of all simulators.
-
-    It goes by the name of `HostTask`, so that the explanations of its options are found there.
-    """
-    added = [(option.name, option.type, option.default) for option in fields(HostTask) if option.name in HOST_OPTIONS]
-    doc = "" if (kind.__doc__ or "").startswith(f"{kind.__name__}(") else kind.__doc__
-    bases, frozen = ((kind,), kind.__dataclass_params__.frozen) if is_dataclass(kind) else ((), True)
-    namespace = {"__doc__": doc, "__module__": __name__}
-    return make_dataclass(HostTask.__name__, added, bases=bases, namespace=namespace, frozen=frozen)

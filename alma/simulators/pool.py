@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Integer
 
 from alma.simulators.memory import SharedFile, memory_shapes, memory_size, open_memory
 from alma.simulators.process import WORKER_VARIABLE, Process, WorkerFailedError
@@ -64,7 +64,7 @@ class Stepped(NamedTuple):
 
     @property
     def over(self) -> Bool[np.ndarray, "N"]:
-        return np.asarray(self.outcome.done)
+        return np.asarray(self.outcome.terminated) | np.asarray(self.outcome.truncated)
 
 
 class Pool:
@@ -90,7 +90,7 @@ class Pool:
 
     # ---- what tasks ask for
 
-    def start(self, seeds: Int[np.ndarray, "N"]) -> Started:
+    def start(self, seeds: Integer[np.ndarray, "N"]) -> Started:
         """Begin an episode for each seed."""
         with self._lock:
             return self._start(seeds)

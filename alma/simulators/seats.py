@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, Integer
 
 EMPTY = -1
 
@@ -43,19 +43,14 @@ class Seats:
         return seats
 
     def choose(self, count: int) -> Int[np.ndarray, "N"]:
-        """Seats for new episodes: empty ones, then those that have not been used for longest."""
-        if count > len(self.episode):
-            raise ValueError(
-                f"{count} copies of the simulator are needed at once, and there are at most {len(self.episode)}: play "
-                f"fewer episodes in parallel (when training, collection.environments), or raise `simulators`"
-            )
+        """Seats for new episodes, of which there must be enough: empty ones, then those not used for longest."""
         self._clock += 1
         order = np.lexsort((np.arange(len(self.episode)), self._used, self.episode != EMPTY))
         chosen = np.sort(order[:count])
         self._used[chosen] = self._clock
         return chosen
 
-    def sit_down(self, seats: Int[np.ndarray, "N"], seeds: Int[np.ndarray, "N"]) -> Int[np.ndarray, "N"]:
+    def sit_down(self, seats: Int[np.ndarray, "N"], seeds: Integer[np.ndarray, "N"]) -> Int[np.ndarray, "N"]:
         """Begin new episodes; returns their numbers."""
         self.leave(seats)
         numbers = (self._next + np.arange(len(seats))) % 2**31
@@ -64,7 +59,7 @@ class Seats:
         self._seat_of.update(zip(numbers.tolist(), seats.tolist(), strict=True))
         return numbers
 
-    def leave(self, seats: Iterable[int]) -> None:
+    def leave(self, seats: Iterable) -> None:
         """The episodes of these seats are over, or lost."""
         for seat in seats:
             self._seat_of.pop(int(self.episode[seat]), None)

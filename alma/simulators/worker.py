@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from alma.simulators.memory import memory_shapes, open_memory
-from alma.simulators.writing import BreachError, Writer
+from alma.simulators.writing import BreachError, OutcomeWriter, ViewWriter
 from alma.task.importing import import_by_name
 from alma.task.simulator import Simulator
 from alma.task.view import View
@@ -87,7 +87,9 @@ class Worker:
         example = self.kind(**setup.options)
         self.spec, metrics = example.spec, example.metrics
         self.memory = open_memory(setup.memory, memory_shapes(self.spec, metrics, setup.seats, setup.workers))
-        self.writer = Writer(self.spec, metrics, self.memory)
+        self.reached = ViewWriter(self.spec, self.memory.reached)
+        self.first = ViewWriter(self.spec, self.memory.view)
+        self.outcome = OutcomeWriter(self.spec, self.memory)
 
     def carry_out(self, order: Order) -> Reply:
         if order.what == "race":
@@ -103,11 +105,11 @@ class Worker:
                 faults[seat] = Fault(seat, _without_our_frames(error), lasting=False)
                 self.close(seat)
         played = [seat for seat in order.seats if seat not in faults]
-        for seat, text in self._not_finite(order.what, played):
+        for seat, text in self._finish(order.what, played) if played else ():
             faults[seat] = Fault(seat, text, lasting=True)
         return Reply(list(faults.values()))
 
-    def _play(self, what: str, seat: int) -> None:
+    def _play(self, what: Command, seat: int) -> None:
         if what == "reset":
             self._reset(seat)
             return
@@ -116,8 +118,8 @@ class Worker:
         if not isinstance(result, tuple) or len(result) != 2:
             raise BreachError(f"step must return a pair, of a View and an Outcome, not {type(result).__name__}")
         view, outcome = result
-        self.writer.write_view(self.memory.reached, seat, view)
-        if self.writer.write_outcome(seat, outcome) and what == "advance":
+        self.reached.write(seat, view)
+        if self.outcome.write(seat, outcome) and what == "advance":
             self._reset(seat)
 
     def _reset(self, seat: int) -> None:
@@ -125,19 +127,18 @@ class Worker:
         if seat not in self.simulators:
             self.simulators[seat] = self.kind(**self.setup.options)
         view = self.simulators[seat].reset(int(self.memory.seed[seat]))
-        self.writer.write_view(self.memory.view, seat, view)
+        self.first.write(seat, view)
 
     def _count_call(self) -> None:
         self.memory.calls[self.setup.number] += 1
 
-    def _not_finite(self, what: str, seats: list[int]) -> list[tuple[int, str]]:
-        if not seats:
-            return []
+    def _finish(self, what: Command, seats: list[int]) -> list[tuple[int, str]]:
+        """Check what has been written; returns seats with wrong values, and what is wrong."""
         if what == "reset":
-            return self.writer.not_finite(seats, self.memory.view)
-        found = self.writer.not_finite(seats, self.memory.reached, with_outcome=True)
+            return list(self.first.finish(seats))
         over = [seat for seat in seats if self.memory.outcome.terminated[seat] or self.memory.outcome.truncated[seat]]
-        return found + (self.writer.not_finite(over, self.memory.view) if what == "advance" and over else [])
+        begun = self.first.finish(over) if what == "advance" and over else ()
+        return [*self.reached.finish(seats), *self.outcome.finish(seats), *begun]
 
     def _race(self, order: Order) -> float:
         """Play at random without the wrapper; returns the seconds spent in the simulators."""
@@ -170,10 +171,12 @@ def _random_actions(random: np.random.Generator, view: View) -> np.ndarray:
 
 def _without_our_frames(error: Exception) -> str:
     """The traceback of an error in a simulator, from the simulator on."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+    frames = theirs = error.__traceback__
+    while frames is not None:
+        if frames.tb_frame.f_code.co_filename == __file__:
+            theirs = frames.tb_next
         frames = frames.tb_next
-    return "raised an error:\n" + "".join(traceback.format_exception(error.with_traceback(frames))).rstrip()
+    return "raised an error:\n" + "".join(traceback.format_exception(error.with_traceback(theirs))).rstrip()
 
 
 def main() -> None:

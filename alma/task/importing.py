@@ -1,19 +1,42 @@
-"""Importing the user's own tasks and methods, named as `module:NAME`."""
+"""Importing the user's own tasks and methods, named as `module:NAME`: only what the user has named is imported.
+
+Files are data. A file that names code of somebody's own, such as a run's configuration, is refused when it is read,
+unless the user trusts it or has named the same code.
+"""
 
 import difflib
 import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from alma.task.own_code import told
+
+Trust: TypeAlias = bool | frozenset[str]
+"""Which code that a file names may be imported: all (True), none (False), or these names."""
+
+
+class UntrustedError(ValueError):
+    """A file names code that the user has not asked for."""
+
+
+def check_trusted(what: str, name: str, trust: Trust, source: object) -> None:
+    """Raise an UntrustedError if `source`, a file, names a task or method that may not be imported."""
+    if trust is True or (isinstance(trust, frozenset) and name in trust):
+        return
+    raise UntrustedError(
+        f"{source} names the {what} {name!r}, and to use it would run that module's code: nothing was imported; "
+        "if you know what it does, add --trust (in Python: trust=True)"
+    )
 
 
 def import_by_name(what: str, name: str) -> Any:
     """Import the object named `module:NAME`; `what` says in error messages what kind of object was expected."""
     module, _, attribute = name.partition(":")
     try:
+        if not all(part.isidentifier() for part in [*module.split("."), attribute]):
+            raise ValueError(_how_to_name(module, what))
         found = _import_module(module)
         if not hasattr(found, attribute):
             raise ValueError(_what_is_there(found, attribute))
@@ -23,9 +46,6 @@ def import_by_name(what: str, name: str) -> Any:
 
 
 def _import_module(name: str) -> ModuleType:
-    if name.endswith(".py") or "/" in name or "\\" in name:
-        dotted = name.removesuffix(".py").replace("\\", "/").strip("./").replace("/", ".")
-        raise ValueError(f"write the module as Python imports it from this folder: {dotted}")
     sys.path.insert(0, "")  # modules in the working directory are found, as by `python -m`
     try:
         return importlib.import_module(name)
@@ -46,3 +66,10 @@ def _what_is_there(module: ModuleType, attribute: str) -> str:
     close = difflib.get_close_matches(attribute, [name for name in vars(module) if not name.startswith("_")], n=1)
     file = getattr(module, "__file__", None) or "a part of Python"
     return f"there is no {attribute!r} in {file}" + (f": did you mean {close[0]}?" if close else "")
+
+
+def _how_to_name(module: str, what: str) -> str:
+    if module.endswith(".py") or "/" in module or "\\" in module:
+        dotted = module.removesuffix(".py").replace("\\", "/").strip("./").replace("/", ".")
+        return f"write the module as Python imports it from this folder: {dotted}"
+    return f"write module:NAME, such as package.module:{what.title()}"

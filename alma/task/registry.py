@@ -79,8 +79,13 @@ def _is_required(field: dataclasses.Field) -> bool:
     return field.init and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
+def is_imported(name: str) -> bool:
+    """Whether a name stands for a class of the user's own, `module:Class`, rather than for a registered task."""
+    return name not in _tasks and ":" in name
+
+
 def _entry(name: str) -> Entry:
-    if name not in _tasks and ":" in name:
+    if is_imported(name):
         return _imported(name)
     if name not in _tasks:
         raise ValueError(

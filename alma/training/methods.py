@@ -5,6 +5,7 @@ To train a method of your own, define another `Method` and pass its name as `mod
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import jax
@@ -83,6 +84,12 @@ METHODS = {
 }
 
 
+def is_imported(name: str) -> bool:
+    """Whether a name stands for a method of the user's own, `module:NAME`, rather than for a built-in one."""
+    kind, colon, _ = name.partition(":")
+    return kind not in METHODS and bool(colon)
+
+
 def find_method(name: str) -> Method:
     """A built-in method by its name or as `heuristic:NAME`, or the user's own as `module:NAME`."""
     kind, _, rest = name.partition(":")
@@ -90,7 +97,7 @@ def find_method(name: str) -> Method:
         if rest and kind != "heuristic":
             raise ValueError(f"the method {kind!r} has no variants: write {kind}, not {name}")
         return METHODS[kind]
-    if not rest:
+    if not is_imported(name):
         raise ValueError(f"unknown method {name!r}: choose from {', '.join(METHODS)}, or name your own as module:NAME")
     found = import_by_name("method", name)
     if not isinstance(found, Method):
@@ -106,6 +113,7 @@ def make_team(task: Task, options: TrainingOptions, method: str) -> LearningTeam
     return Team(actors, found.allocator(task, options, method), options.allocator.play_period or period)
 
 
+@lru_cache(maxsize=16)
 def params_like(team: LearningTeam, task: Task) -> TeamParams:
     """Shapes and dtypes of a team's parameters."""
 

@@ -3,13 +3,14 @@
 For example `{"preset": "fast", "options": {"actors.n_step": 3}}`. Loading one is reading data: nothing is run.
 """
 
+import sys
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from alma.files import DATA_FILES, read_data
+from alma.files import DATA_FILES, brief, read_data
 from alma.training.options import TrainingOptions, with_overrides
 from alma.training.presets import PRESETS, preset
 
@@ -35,17 +36,17 @@ def find_preset(name: str, task: str = "") -> tuple[str, TrainingOptions]:
     try:
         return found.preset, with_overrides(preset(found.preset, task), found.options)
     except ValueError as error:  # values that do not go together
-        raise ValueError(f"{name}: {error}") from None
+        raise ValueError(f"{name}: {brief(error)}") from None
 
 
 def read_preset(name: str) -> PresetFile:
     """Read a preset file. Raises a ValueError that names file and key if it is invalid."""
     data = read_data(Path(name))
     if unknown := sorted(set(data) - KEYS):
-        raise ValueError(f"{name}: there is no key {unknown[0]!r}: choose from {', '.join(sorted(KEYS))}")
+        raise ValueError(f"{name}: there is no key {shortened(unknown[0])}: choose from {', '.join(sorted(KEYS))}")
     base, options = data.get("preset", "fast"), data.get("options", {})
-    if base not in PRESETS:
-        raise ValueError(f"{name}: preset: {base!r} is unknown: choose from {', '.join(PRESETS)}")
+    if not isinstance(base, str) or base not in PRESETS:
+        raise ValueError(f"{name}: preset: {shortened(base)} is unknown: choose from {', '.join(PRESETS)}")
     if not isinstance(options, dict):
         raise ValueError(f"{name}: options: write options by their path, such as {{'actors.n_step': 3}}")
     overrides = dict(flat(options))
@@ -53,7 +54,7 @@ def read_preset(name: str) -> PresetFile:
         try:
             check_option(path, value)
         except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
+            raise ValueError(f"{name}: {brief(error)}") from None
     return PresetFile(base, overrides)
 
 
@@ -80,8 +81,23 @@ def flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
 def check_option(path: str, value: Any) -> None:
     """Raise a ValueError if there is no option of this path, or the value is not of its type."""
     kind = option_type(path)
+    check_value(path, kind, value)
+
+
+def check_value(path: str, kind: Any, value: Any) -> None:
+    """Raise a ValueError unless the value is of the type that an entry of this path has."""
     if not _fits(kind, value):
-        raise ValueError(f"{path} must be {_described(kind)}, not {value!r}")
+        raise ValueError(f"{path} must be {_described(kind)}, not {shortened(value)}")
+
+
+def shortened(value: Any) -> str:
+    """A value as it is written, for messages; what is long is cut."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+LONGEST = 60
+"""Most characters of a value in a message."""
 
 
 def option_type(path: str) -> Any:
@@ -104,13 +120,13 @@ def _names(kind: Any) -> list[str]:
 
 def _fits(kind: Any, value: Any) -> bool:
     if get_origin(kind) is Literal:
-        return value in get_args(kind)
+        return isinstance(value, str) and value in get_args(kind)
     if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     return type(value) is kind
 
 
 def _described(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return f"one of {', '.join(get_args(kind))}"
-    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, str(kind))
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(kind, "a table")

@@ -29,9 +29,7 @@ class Together:
 
     def __post_init__(self) -> None:
         if not self.trainer.task.is_pure:
-            raise ValueError(
-                f"{self.trainer.task.spec.name} is a simulator: its runs cannot train together in a program"
-            )
+            raise ValueError(f"{self.trainer.task.spec.name} is a simulator: train its runs one by one")
 
     def begin(self, seeds: Sequence[int]) -> TrainState:
         return jax.jit(jax.vmap(lambda seed: self.trainer.init(jax.random.key(seed))))(jnp.asarray(seeds, jnp.uint32))

@@ -88,6 +88,9 @@ class Trainer:
         for what, count in (("subtasks", self.task.spec.subtasks), ("actions", len(self.task.spec.actions))):
             if count > MAX_INDICES:
                 raise ValueError(f"replay has room for the numbers of {MAX_INDICES} {what}, and the task has {count}")
+        environments, most = self.options.collection.environments, self.task.parallel
+        if most is not None and environments > most:
+            raise ValueError(f"collection.environments must be at most {most}, the most copies of the simulator")
 
     @cached_property
     def team(self) -> LearningTeam:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from alma.files import read_json_lines
 from alma.runs.folder import RunFolder
+from alma.runs.metrics import EVALUATION, read_metrics
 
 
 def learning_curve(folder: RunFolder, metric: str) -> Mapping[int, float]:
     """A metric of all evaluations so far, by environment step."""
-    name = f"evaluation/{metric}"
-    return {line["step"]: line[name] for line in read_json_lines(folder.metrics) if name in line}
+    name = f"{EVALUATION}{metric}"
+    return {line["step"]: line[name] for line in read_metrics(folder.metrics) if name in line}

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from alma.files import read_json
 from alma.reproduce.statistics import Estimate, mean
 from alma.tuning.sweep import SweptRun
 
@@ -38,7 +37,7 @@ def outcomes_of(runs: Iterable[SweptRun]) -> list[Outcome]:
 
 
 def _outcome(setting: str, method: str, options: str, runs: list[SweptRun]) -> Outcome:
-    results = [read_json(run.job.folder.result) for run in runs]
+    results = [run.job.folder.read_result() for run in runs]
     return Outcome(
         setting,
         method,
@@ -58,7 +57,7 @@ def records_of(runs: Iterable[SweptRun]) -> list[dict[str, Any]]:
 
 
 def _record(run: SweptRun, swept: list[str]) -> dict[str, Any]:
-    result = read_json(run.job.folder.result)
+    result = run.job.folder.read_result()
     return {
         "run": run.job.name,
         "setting": run.arm.setting.name,

@@ -222,4 +222,4 @@ class Trials:
         return False
 
     def _score(self, job: Job) -> float:
-        return read_json(job.folder.result)["evaluation"][self.search.metric]
+        return job.folder.read_result()["evaluation"][self.search.metric]

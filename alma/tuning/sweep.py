@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alma.files import read_data
+from alma.files import brief, read_data
 from alma.launch.job import Job
 from alma.reproduce.figures import FIGURES, Arm, Setting
-from alma.runs.config import RunConfig
+from alma.runs.config import RunConfig, check_code
 from alma.runs.folder import RunFolder
 from alma.training.options import with_overrides
-from alma.training.preset_file import check_option, find_preset, flat, preset_stem
+from alma.training.preset_file import check_option, check_value, find_preset, flat, preset_stem, shortened
 
 OF_TASK = "set."
 """What options of the task are called among others: `set.agents`."""
@@ -109,24 +109,31 @@ def _written(value: Any) -> str:
     return "..".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def read_sweep(path: Path) -> Sweep:
-    """Read a sweep from a TOML or JSON file. Raises a ValueError that names the file if it is invalid."""
+def read_sweep(path: Path, trust: bool = False) -> Sweep:
+    """Read a sweep from a TOML or JSON file. Raises a ValueError that names the file if it is invalid.
+
+    That is also raised if it names a task or method as `module:Name` and is not trusted.
+    """
     data = read_data(path)
     known = set(typing.get_type_hints(Sweep))
     if unknown := sorted(set(data) - known):
-        raise ValueError(f"{path}: there is no key {unknown[0]!r}: choose from {', '.join(sorted(known))}")
+        raise ValueError(f"{path}: there is no key {shortened(unknown[0])}: choose from {', '.join(sorted(known))}")
     if "task" not in data:
         raise ValueError(f"{path}: task: name a task")
     try:
-        return Sweep(**{name: _value(name, value) for name, value in data.items()})
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: {error}") from None
+        sweep = Sweep(**{name: _value(name, value) for name, value in data.items()})
+    except ValueError as error:
+        raise ValueError(f"{path}: {brief(error)}") from None
+    check_code(sweep.task, sweep.methods, trust, path)
+    return sweep
 
 
 def _value(name: str, value: Any) -> Any:
     """An entry of a file as a field of a sweep."""
     if name in ("methods", "seeds"):
-        return _checked_list(name, value)
+        for entry in _checked_list(name, value):
+            check_value(name, str if name == "methods" else int, entry)
+        return tuple(value)
     if name in ("set", "options"):
         return {path: _tuple(part) for path, part in flat(_checked_table(name, value))}
     if name == "grid":
@@ -134,6 +141,7 @@ def _value(name: str, value: Any) -> Any:
         return {path: tuple(map(_tuple, _checked_list(path, values))) for path, values in axes}
     if name == "variants":
         return tuple(dict(flat(_checked_table(name, variant))) for variant in _checked_list(name, value))
+    check_value(name, int if name == "steps" else str, value)
     return value
 
 

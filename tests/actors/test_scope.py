@@ -172,12 +172,17 @@ def test_what_is_not_visible_is_not_seen_by_agents(networks_of):
     assert not np.allclose(values(flat, params, changed)[1], values(flat, params, hidden)[1]), "but the mixer sees it"
 
 
-def test_smaller_situations_can_be_looked_at_and_larger_ones_are_not_labelled(networks_of):
+def test_smaller_and_larger_situations_can_be_looked_at(networks_of):
     labelled = networks_of(Labelled(SPEC))
     params = labelled.init(KEY, VIEW, ALLOCATION)
     small = random_view(agents=2, things=2, subtasks=2)
     sight = labelled.look(KEY, small, jnp.asarray([0, 1]))
     assert labelled.utilities(params, sight, jnp.asarray([0, 1])).shape == (2, ACTIONS)
-    large = random_view(agents=4, things=4, subtasks=4)
-    with pytest.raises(ValueError, match="labels for 3 subtasks, and here are 4"):
-        labelled.look(KEY, large, jnp.zeros(4, int))
+    large = random_view(agents=5, things=5, subtasks=5)
+    allocation = jnp.asarray([0, 1, 2, 3, NOBODY])
+    sight = labelled.look(KEY, large, allocation)
+    assert labelled.utilities(params, sight, allocation).shape == (5, ACTIONS)
+    labels = np.asarray(sight.view.entities[:, FEATURES:])
+    assert labels.sum(axis=1).tolist() == [1, 1, 1, 1, 0, 1, 1, 1, 1, 1]
+    np.testing.assert_array_equal(labels[0], labels[3], err_msg="three labels for five subtasks: 0 and 3 share one")
+    assert len({row.tobytes() for row in labels[:3]}) == 3

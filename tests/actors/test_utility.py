@@ -130,3 +130,19 @@ def test_targets_out_of_sight_add_nothing(aim):
     found = aim(attends=jnp.ones((3, 7), bool).at[0, 3].set(False))
     assert found[0, 1] == 0
     np.testing.assert_array_equal(found[:, 2:], aim()[:, 2:])
+
+
+def test_sums_over_more_than_in_training_are_bounded():
+    """Twice the same things and team mates make the sums of as many as in training."""
+    once = random_view(agents=2, things=2, subtasks=1)
+    rows = jnp.asarray([0, 1, 0, 1, 2, 3, 2, 3])
+    entities, relations = once.entities[rows], once.relations[jnp.asarray([0, 1, 0, 1])][:, rows]
+    trunk = Pooling(8, things=None, most_things=2, most_mates=2)
+    params = trunk.init(jax.random.key(0), once.entities, once.relations, jnp.ones((1, 2, 4), bool))
+    expected = trunk.apply(params, once.entities, once.relations, jnp.ones((1, 2, 4), bool))
+    everything = jnp.ones((1, 4, 8), bool)
+    np.testing.assert_allclose(trunk.apply(params, entities, relations, everything)[:, :2], expected, atol=1e-5)
+    unbounded = Pooling(8, things=None).apply(params, entities, relations, everything)[:, :2]
+    assert not np.allclose(unbounded, expected, atol=1e-2)
+    few = everything.at[..., 2:4].set(False).at[..., 6:].set(False)
+    np.testing.assert_allclose(trunk.apply(params, entities, relations, few)[:, :2], expected, atol=1e-5)

@@ -10,8 +10,11 @@ import pytest
 from helpers.views import FEATURES, random_view, rename_subtasks, select_entities, without
 
 from alma import NOBODY
+from alma.allocators import pairs
+from alma.allocators import proposal as proposals
 from alma.allocators.networks import PairNetworks, PointerNetworks
-from alma.allocators.proposal import log_probability, propose
+from alma.allocators.pairs import PairEncoder
+from alma.allocators.proposal import allowed_subtasks, log_probability, propose
 from alma.nn.popart import Plain
 
 VIEW = random_view()
@@ -20,7 +23,7 @@ EVERY = jnp.asarray(list(itertools.product(range(3), repeat=3)))
 
 
 NETWORKS = {
-    "pairs": PairNetworks(Plain(), 8, 6, things=2, features=tuple(range(FEATURES))),
+    "pairs": PairNetworks(Plain(), 8, 6, things=2, features=tuple(range(FEATURES)), agents=3, subtasks=3),
     "pointer": PointerNetworks(Plain(), 8, heads=2, features=tuple(range(FEATURES))),
     "near pointer": PointerNetworks(Plain(), 8, heads=2, features=tuple(range(FEATURES)), use_relations=True),
 }
@@ -277,3 +280,54 @@ def test_allocations_differ_in_value(critic):
 
 def test_values_do_not_depend_on_what_else_is_asked(critic):
     np.testing.assert_allclose(critic(every=EVERY[5:6])[0], critic()[5], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["pairs", "pointer"])
+def test_moves_have_the_values_of_the_allocations_that_they_lead_to(name):
+    """The networks over pairs add up what a move changes; others value every allocation."""
+    network, view = NETWORKS[name], replace(VIEW, active=VIEW.active.at[1].set(False))
+    params = network.init(jax.random.key(1), VIEW, PREVIOUS)
+    encoded = network.encode(params, view, PREVIOUS)
+    for allocation in ([0, 2, 0], [2, NOBODY, 0]):
+        allowed = allowed_subtasks(view, 3).at[2].set(False)
+        found = network.values_of_moves(params, encoded, jnp.asarray(allocation), allowed)
+        moved = [[[*allocation[:a], m, *allocation[a + 1 :]] for m in range(3)] for a in range(3)]
+        expected = network.values(params, encoded, jnp.asarray(moved).reshape(9, 3)).reshape(3, 3)
+        np.testing.assert_allclose(found, jnp.where(allowed, expected, -jnp.inf), atol=1e-5)
+
+
+def test_summaries_of_larger_teams_are_those_of_average_teams():
+    """Twice the same team and the same subtasks look to every pair like the team once, not like twice as much."""
+    once = random_view(agents=2, things=2, subtasks=2)
+    twice = random_view(agents=4, things=4, subtasks=4)
+    rows = jnp.asarray([0, 1, 0, 1, 2, 3, 2, 3])
+    relations = once.relations[jnp.asarray([0, 1, 0, 1])][:, rows]
+    twice = replace(twice, entities=once.entities[rows], relations=relations)
+    nobody = jnp.full(4, NOBODY)
+    bounded = PairEncoder(8, 1, agents=2, subtasks=2)
+    params = bounded.init(jax.random.key(0), once, nobody[:2])
+    expected, _ = bounded.apply(params, once, nobody[:2])
+    found, _ = bounded.apply(params, twice, nobody)
+    np.testing.assert_allclose(found[:2, :2], expected, atol=1e-5)
+    unbounded, _ = PairEncoder(8, 1).apply(params, twice, nobody)
+    assert not np.allclose(unbounded[:2, :2], expected, atol=1e-2)
+
+
+def test_loops_over_many_agents_are_no_other_than_unrolled_ones(monkeypatch):
+    network, key = NETWORKS["pairs"], jax.random.key(3)
+    view = random_view(agents=4, things=4, subtasks=3)
+    previous = jnp.asarray([0, NOBODY, 2, 1])
+    params = network.init(key, view, previous)
+    encoded = network.encode(params, view, previous)
+
+    def everything():
+        drawn = network.proposals(params, key, encoded, 5)
+        drawn = drawn.at[0, 1].set(NOBODY)
+        return drawn, network.values(params, encoded, drawn), network.log_probabilities(params, encoded, drawn)
+
+    unrolled = everything()
+    for module in (pairs, proposals):
+        monkeypatch.setattr(module, "UNROLLED", 2)
+    looped = everything()
+    np.testing.assert_array_equal(looped[0], unrolled[0])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), looped[1:], unrolled[1:])

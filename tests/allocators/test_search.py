@@ -24,6 +24,7 @@ class AnyOf(NamedTuple):
     """A proposal that likes everything that is allowed alike."""
 
     allowed: jax.Array
+    memory_grows = False
 
     def start(self):
         return None

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from helpers.commandline import run
+from helpers.summaries import made_up_result, made_up_summary
 
 from alma.cli import reproduce
 from alma.files import write_json
@@ -38,10 +39,10 @@ def published(tmp_path):
     arm = FIGURES["starcraft"].arms[0]
     folder = RunFolder(tmp_path / "runs" / arm.run_name("fast", 0))
     folder.create(arm.config("fast", 0))
-    write_json(folder.result, {"step": 2_000_000, "training_minutes": 12.0, "weights": "these"})
+    write_json(folder.result, made_up_result(2_000_000, 12.0, made_up_summary(512, 1024), weights="these"))
     (folder.path / "scores").mkdir()
     played_by = {"weights": ["these"], "episodes": EPISODES, "seed": SEED}
-    rates = {"episodes": EPISODES, "success_rate": 0.5, "mean_return": 9.0, "mean_length": 50.0}
+    rates = made_up_summary(EPISODES // 2, EPISODES, mean_return=9.0, mean_length=50.0)
     kept = {"played_by": played_by, **rates, "successes": "01" * (EPISODES // 2)}
     write_json(folder.path / "scores" / "as-trained.json", kept)
     return tmp_path

@@ -11,7 +11,7 @@ from alma.runs.folder import RunFolder
 def trained(monkeypatch):
     """What is asked of the run, without a run: a configuration for longer, and how to show it."""
     asked = []
-    monkeypatch.setattr(RunFolder, "read_config", lambda folder: "as before")
+    monkeypatch.setattr(RunFolder, "read_config", lambda folder, trust: "as before")
     monkeypatch.setattr(resume, "extend", lambda folder, config, steps, warn: f"{config}, for {steps} steps")
     monkeypatch.setattr(
         resume, "train_in", lambda folder, config, quiet, wandb: asked.append((folder.path.name, config, quiet))

@@ -26,7 +26,7 @@ def test_watching_writes_a_page_and_opens_it(weights, tmp_path, monkeypatch, cap
     opened = []
     monkeypatch.setattr(watch.webbrowser, "open", lambda url: opened.append(url) or True)
     out = tmp_path / "new" / "replay.html"
-    run("watch", weights, "--episodes", 2, "--seed", 5, "--against", "heuristic", "--out", out)
+    run("watch", weights, "--trust", "--episodes", 2, "--seed", 5, "--against", "heuristic", "--out", out)
     assert opened == [out.as_uri()]
     assert str(out) in capsys.readouterr().out
     story = json.loads(re.search(r'id="data">(.*?)</script>', out.read_text(), re.DOTALL)[1])
@@ -35,7 +35,7 @@ def test_watching_writes_a_page_and_opens_it(weights, tmp_path, monkeypatch, cap
     assert [len(side["episodes"]) for side in story["sides"]] == [2, 2]
     assert "options" in story["sides"][0]["episodes"][0]["decisions"][0]
     before = out.read_text()
-    run("watch", weights, "--episodes", 2, "--seed", 5, "--out", out, "--no-open")
+    run("watch", weights, "--trust", "--episodes", 2, "--seed", 5, "--out", out, "--no-open")
     assert out.read_text() != before, "a page that exists is replaced"
     assert len(opened) == 1
 
@@ -56,7 +56,7 @@ def test_mistakes_of_watching_are_told_before_any_work(weights, arguments, messa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(watch, "record", None)
     with pytest.raises(SystemExit) as error:
-        run("watch", weights, "--no-open", *arguments)
+        run("watch", weights, "--trust", "--no-open", *arguments)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())

@@ -32,8 +32,19 @@ def test_options_that_a_method_has_no_use_for_make_no_other_run(tmp_path, method
     usual, other = (Arm(SAVE_THE_CITY, method, method, changes).config("tiny", 0) for changes in ({}, {path: value}))
     run = Job(RunFolder(tmp_path), usual)
     run.folder.create(other)
+    (run.folder.checkpoints / "000000000256.ckpt").touch()
     with pytest.raises(ValueError, match="other options") if matters else nullcontext():
         run.check()
+
+
+def test_a_run_that_came_to_nothing_gives_way_to_one_with_other_options(tmp_path):
+    usual, other = (Arm(SAVE_THE_CITY, "alma", "alma", {"actors.batch": size}).config("tiny", 0) for size in (16, 32))
+    run = Job(RunFolder(tmp_path), usual)
+    run.folder.create(usual)
+    assert run.state == "begun"
+    run.folder.create(other)
+    assert run.state == "new"
+    run.check()
 
 
 def test_time_is_told_in_hours_and_minutes():

@@ -1,6 +1,7 @@
 """Runs are carried out once, continued where they stopped, started again where they died, and none is lost."""
 
 import io
+import json
 import os
 import signal
 import threading
@@ -9,6 +10,7 @@ import time
 import pytest
 from helpers.engine import DIED, FAILED, FINISHED, PretendEngine
 from helpers.example import FIGURE
+from helpers.summaries import made_up_summary
 from rich.console import Console
 
 from alma.launch import launcher, overview
@@ -46,7 +48,7 @@ def test_finished_runs_are_skipped(tmp_path, quiet):
 
 def test_a_run_that_was_begun_is_continued(runs, quiet):
     runs[1].folder.create(runs[1].config)
-    runs[1].folder.metrics.write_text('{"step": 1024}\n{"st')  # cut short
+    runs[1].folder.metrics.write_text('{"step": 1024, "minutes": 0.5}\n{"st')  # cut short
     assert (runs[1].state, runs[1].step) == ("begun", 1024)
     assert 0 < runs[1].minutes < runs[3].minutes
     engine = PretendEngine()
@@ -148,8 +150,9 @@ def test_the_table_shows_every_run_and_how_far_it_is(runs, monkeypatch):
     monkeypatch.setattr(overview, "MOST_ROWS", 2)
     for run in runs[:3]:
         run.folder.create(run.config)
-    lines = '{"step": 512, "steps_per_second": 1234.5}\n{"step": 1024, "evaluation/success_rate": 0.25}\n'
-    runs[0].folder.metrics.write_text(lines)
+    evaluated = {f"evaluation/{name}": value for name, value in made_up_summary(4, 16).items()}
+    lines = [{"step": 512, "minutes": 0.1, "steps_per_second": 1234.5}, {"step": 1024, "minutes": 0.2, **evaluated}]
+    runs[0].folder.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
     console = Console(record=True, width=150, force_terminal=True, file=io.StringIO())
     shown = Overview(console, runs)
     with runs[0].folder.locked() as lock:

@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from helpers.summaries import made_up_result, made_up_summary
 
 from alma.files import write_json
 from alma.reproduce.comparing import compare, labels_of
@@ -31,17 +32,16 @@ def made_up(tmp_path):
         folder = RunFolder(tmp_path / name)
         folder.create(config)
         marks = "1" * solved + "0" * (10 - solved)
-        line = {"step": 20_480, "minutes": 1.5, **dict.fromkeys(("episodes", "success_rate", "mean_return"), 0)}
-        evaluated = {"evaluation/episodes": 10, "evaluation/success_rate": solved / 10, "evaluation/mean_return": 1.0}
-        folder.metrics.write_text(json.dumps({**line, **evaluated}) + "\n")
+        evaluated = {f"evaluation/{name}": value for name, value in made_up_summary(solved, 10, 1.0).items()}
+        folder.metrics.write_text(json.dumps({"step": 20_480, "minutes": 1.5, **evaluated}) + "\n")
         if finished:
-            write_json(folder.result, {"step": 20_480, "training_minutes": 2.0, "weights": name})
+            write_json(folder.result, made_up_result(20_480, 2.0, made_up_summary(solved, 10), weights=name))
         elif played:
             (folder.path / WEIGHTS).write_bytes(b"what was learned so far")
         if played:
             (folder.path / "scores").mkdir()
             played_by = {"weights": [weights_of(folder)], "episodes": EPISODES, "seed": SEED}
-            summary = {"episodes": 10, "success_rate": solved / 10, "mean_return": float(solved), "mean_length": 5.0}
+            summary = made_up_summary(solved, 10, float(solved))
             write_json(
                 folder.path / "scores" / "as-trained.json", {"played_by": played_by, **summary, "successes": marks}
             )

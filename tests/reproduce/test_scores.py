@@ -67,7 +67,7 @@ def test_scores_are_kept_under_what_differs_from_training(options, name):
 
 
 def test_scores_are_those_of_evaluate(trained, scores):
-    policy = load(trained / "runs" / LEARNED.run_name("tiny", 0))
+    policy = load(trained / "runs" / LEARNED.run_name("tiny", 0), trust=True)
     by_hand = summarise(play_episodes(policy.task, policy.team, policy.params, EPISODES, SEED))
     assert scores[0].summary["success_rate"] == by_hand["success_rate"]
 
@@ -84,7 +84,7 @@ def test_scores_are_kept_until_weights_change(trained, scores, monkeypatch, arm)
     transplanted = replace(FIGURE, cases=FIGURE.cases[2:3])
     weights = trained / "runs" / arm.run_name("tiny", 0) / "policy.safetensors"
     kept = weights.read_bytes()
-    policy = load(weights)
+    policy = load(weights, trust=True)
     replace(policy, params=jax.tree.map(lambda leaf: leaf + 1, policy.params)).save(weights)
     with pytest.raises(pytest.fail.Exception, match="played again"):
         score_all(transplanted, BUDGET, trained, CONSOLE)
@@ -129,7 +129,7 @@ def another_seed(trained, tmp_path):
     shutil.copytree(trained / "runs", tmp_path / "runs", ignore=shutil.ignore_patterns("scores"))
     first, second = (tmp_path / "runs" / LEARNED.run_name("tiny", seed) for seed in (0, 1))
     shutil.copytree(first, second)
-    policy = load(first)
+    policy = load(first, trust=True)
     replace(policy, params=jax.tree.map(lambda leaf: leaf + 1, policy.params)).save(second / WEIGHTS)
     return tmp_path
 

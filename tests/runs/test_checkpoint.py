@@ -1,3 +1,5 @@
+import re
+import tracemalloc
 import zipfile
 
 import jax
@@ -5,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alma.runs.checkpoint import CheckpointError, load_notes, load_tree, save_tree
+from alma.runs.checkpoint import CheckpointError, MisfitError, load_notes, load_tree, save_tree
 
 TREE = {
     "key": jax.random.key(5),
@@ -84,16 +86,49 @@ def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert load_tree(path, {"a": jnp.zeros(3)})["a"].tolist() == [1, 1, 1]
 
 
-def test_parts_that_would_fill_the_memory_are_not_unpacked(tmp_path):
-    """A gigabyte of zeros takes a megabyte in the file: it is refused by its size, whatever it claims to be."""
+@pytest.mark.parametrize("shape", [(3,), (2**24,)])
+def test_parts_that_would_fill_the_memory_are_not_unpacked(tmp_path, shape):
+    """A gigabyte of zeros takes a megabyte in the file: its header tells before it is unpacked."""
     path = tmp_path / "state.ckpt"
-    tree = {"weights": jnp.zeros(3)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open("['weights']", "w") as member:
+            np.lib.format.write_array_header_1_0(member, {"descr": "<f4", "fortran_order": False, "shape": shape})
             for _ in range(64):
                 member.write(bytes(2**20))
         archive.writestr("notes.json", b" " * (2**26 + 1))
-    with pytest.raises(CheckpointError, match=r"unpacks to 67,108,864 bytes, and at most 1,052,672 are expected"):
-        load_tree(path, tree)
-    with pytest.raises(CheckpointError, match=r"notes\.json unpacks to"):
+    wrong = "is not what float32(3,) takes" if shape == (3,) else "float32(16777216,), not float32(3,)"
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match=re.escape(wrong)):
+        load_tree(path, {"weights": jnp.zeros(3)})
+    with pytest.raises(CheckpointError, match="its notes unpack to"):
         load_notes(path)
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
+
+
+def spoiled(path, change):
+    """A checkpoint whose parts were changed and written anew, with checksums that are right."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    change(parts)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda parts: parts.pop("['flag']"), MisfitError, r"it lacks 1 array, such as \['flag'\]"),
+        (lambda parts: parts.update(more=b"x"), CheckpointError, "is damaged"),
+        (lambda parts: parts.update(more=parts["['flag']"]), MisfitError, "nothing here takes 1 array, such as more"),
+        (lambda parts: parts.update({"notes.json": b"[1]"}), CheckpointError, "its notes are not a JSON object"),
+        (lambda parts: parts.pop("notes.json"), CheckpointError, "is damaged"),
+    ],
+)
+def test_parts_that_are_missing_or_strange_are_named(tmp_path, change, error, message):
+    path = tmp_path / "state.ckpt"
+    save_tree(path, TREE)
+    spoiled(path, change)
+    with pytest.raises(error, match=message):
+        _ = load_tree(path, TREE), load_notes(path)

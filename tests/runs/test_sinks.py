@@ -10,19 +10,19 @@ def test_lines_beyond_the_checkpoint_are_written_again(tmp_path):
     path = tmp_path / "metrics.jsonl"
     first = JsonLines(path, 0)
     for step in (10, 20, 30):
-        first.write(step, {"loss": step / 10})
+        first.write(step, {"minutes": 0.5, "loss": step / 10})
     first.close()
     again = JsonLines(path, 20)
-    again.write(30, {"loss": 0.0})
+    again.write(30, {"minutes": 0.5, "loss": 0.0})
     again.close()
     assert [(line["step"], line["loss"]) for line in read_json_lines(path)] == [(10, 1.0), (20, 2.0), (30, 0.0)]
 
 
 def test_tensorboard_takes_numbers(tmp_path):
-    sink = TensorBoard(tmp_path, 0)
+    sink = TensorBoard(tmp_path / "tensorboard", 0)
     sink.write(5, {"loss": 0.5, "by_team_size": {"2": 1}})
     sink.close()
-    events = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    events = b"".join(path.read_bytes() for path in (tmp_path / "tensorboard").iterdir())
     assert b"loss" in events
     assert b"by_team_size" not in events
 

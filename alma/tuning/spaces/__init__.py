@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from alma.files import DATA_FILES, read_data
+from alma.files import DATA_FILES, brief, read_data
 from alma.training.preset_file import check_option, flat, option_type
 
 BUILT_IN = ("actors", "allocator")
@@ -76,7 +76,7 @@ def read_space(path: Path) -> Space:
                 check_option(option, value)
         except ValueError as error:
             about = "" if str(error).startswith(option) else f"{option}: "
-            raise ValueError(f"{path}: {about}{error}") from None
+            raise ValueError(f"{path}: {brief(about + str(error))}") from None
     if not space:
         raise ValueError(f"{path}: names no option")
     return space
