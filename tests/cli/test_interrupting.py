@@ -53,7 +53,7 @@ def test_ctrl_c_ends_what_has_nothing_to_save():
 def test_ctrl_c_ends_training_that_is_still_compiling(tmp_path):
     with alma("train", *TINY, "--out", tmp_path / "run", stderr=subprocess.PIPE) as process:
         told, status = interrupted(process, said="compiling")
-    assert told == f"stopped while compiling; go on with: alma resume {tmp_path / 'run'}\n"
+    assert told == f"stopped while compiling; go on with: alma resume {tmp_path / 'run'} --trust\n"
     assert status == 130
 
 
