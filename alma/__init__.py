@@ -4,6 +4,7 @@ The public names are those in `__all__`; everything else may change between vers
 settings of the process; `alma.train` and the command line do so by calling `alma.configure`.
 """
 
+import alma.cli.starting  # first, since Ctrl-C is answered from then on
 import alma.tasks  # noqa: F401  # registers the tasks that come with the package
 from alma.actors.actors import Actors
 from alma.actors.scope import Flat, Labelled, Masked, Scope

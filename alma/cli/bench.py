@@ -8,9 +8,9 @@ import tyro
 from rich.table import Table
 
 from alma.cli.arguments import PresetOrFile, TaskChoice
+from alma.cli.consoles import console, messages
 from alma.cli.mirrors import FLAT
 from alma.cli.parsing import HELP, read
-from alma.cli.showing import console, messages
 from alma.runs import runtime
 from alma.runs.benchmark import benchmark_environment, benchmark_training
 from alma.training.preset_file import find_preset

@@ -8,7 +8,7 @@ import tyro
 from rich.table import Table
 
 from alma.cli.arguments import Switch
-from alma.cli.showing import console
+from alma.cli.consoles import console
 from alma.reproduce.comparing import check_out, compare
 from alma.reproduce.plots import check_plots
 from alma.reproduce.rows import Row

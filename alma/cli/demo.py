@@ -1,19 +1,22 @@
 """`alma demo`: training for a few minutes, before and after."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import jax
 
-from alma.cli.showing import console, draw_episode, messages, summary_table
+from alma.cli.consoles import console, messages
+from alma.cli.showing import draw_episode, play_with_progress, summary_table
 from alma.learning.options import require_at_least
-from alma.play.episodes import check_episodes, play_episodes
+from alma.play.episodes import check_episodes
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run
 from alma.runs.policy import load
 from alma.runs.progress import make_display
+from alma.runs.signals import listening
 from alma.training.presets import PRESETS
 
 
@@ -44,7 +47,8 @@ class Demo:
         folder.create(config, force=True)
         trainer = config.make_trainer()
         untrained = trainer.play_params(trainer.init(jax.random.key(config.seed)))
-        before = play_episodes(trainer.task, trainer.team, untrained, self.episodes).success_rate
+        play = partial(play_with_progress, trainer.task, trainer.team, untrained, self.episodes, 0)
+        before = listening(play).success_rate
         with make_display(messages) as display:
             result = Run(folder, config, display).train()
         console.print(summary_table(result["evaluation"]))

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from alma.cli.arguments import LearnedChoice
-from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
+from alma.cli.consoles import console
+from alma.cli.showing import check_drawing, draw_episode, play_with_progress, summary_table
 from alma.play.episodes import check_episodes
 from alma.play.summary import summarise
 from alma.viewer.animation import check_out

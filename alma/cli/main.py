@@ -2,14 +2,18 @@
 
 import os
 import shlex
+import signal
 import sys
+from contextlib import suppress
 from importlib import metadata
 from typing import Annotated, Any, Union
 
 import tyro
 
-from alma.cli.bench import Bench, read_bench
+from alma.cli.bench import Bench, BenchEnv, BenchTrain, read_bench
+from alma.cli.check import Check
 from alma.cli.compare import Compare
+from alma.cli.consoles import messages
 from alma.cli.demo import Demo
 from alma.cli.evaluate import Evaluate
 from alma.cli.methods import Methods
@@ -18,14 +22,17 @@ from alma.cli.parsing import HELP, read
 from alma.cli.play import Play
 from alma.cli.reproduce import Reproduce
 from alma.cli.resume import Resume, as_resume
-from alma.cli.showing import messages
+from alma.cli.starting import INTERRUPTED
 from alma.cli.sweep import SweepRuns
 from alma.cli.tasks import Tasks
 from alma.cli.train import Train, read_train
 from alma.cli.tune import Tune
 from alma.cli.watch import Watch
 from alma.runs import runtime
-from alma.runs.signals import Interrupted
+from alma.runs.signals import Interrupted, listening, respond_at_once
+from alma.task.check import TaskError
+from alma.task.own_code import origin, told
+from alma.task.registry import is_imported
 
 COMMANDS: dict[str, type] = {
     "demo": Demo,
@@ -41,34 +48,88 @@ COMMANDS: dict[str, type] = {
     "bench": Bench,
     "methods": Methods,
     "tasks": Tasks,
+    "check": Check,
 }
+
+TRACEBACK = "--traceback"
+
+ENDED_ANYWHERE = (Check, Evaluate, Watch, Compare, Play, BenchEnv, BenchTrain, Methods, Tasks)
+"""Commands with nothing to save: Ctrl-C ends them wherever they are. The others look for signals themselves."""
 
 DESCRIPTION = (
     "Multi-agent learning for composite tasks. `alma COMMAND --help` explains a command; "
-    "`alma --print-completion bash` (or zsh) prints a script for shell completion; `alma --version` prints the version."
+    "`alma --print-completion bash` (or zsh) prints a script for shell completion; `alma --version` prints the "
+    "version; `--traceback`, with any command, shows where in the code an error comes from."
 )
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run a command; errors that a user can mend are told in one line."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+def main() -> None:
+    """The program `alma`."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # importing is over: see `starting.py`
+    respond_at_once()
+    try:
+        run(sys.argv[1:])
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:
+            _leave_at_once()
+        raise
+    except KeyboardInterrupt:  # a second time
+        _leave_at_once()
+
+
+def _leave_at_once() -> None:
+    """End the process without waiting for what JAX may still be computing."""
+    if messages.is_terminal:  # a display may still be there
+        messages.show_cursor()
+        messages.line()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(INTERRUPTED)
+
+
+def run(arguments: list[str]) -> None:
+    """Run a command; errors that a user can mend are told in one line, or with a traceback after --traceback."""
+    shows_traceback = TRACEBACK in arguments
+    arguments = [argument for argument in arguments if argument != TRACEBACK]
     runtime.configure()
     runtime.collect_garbage_seldom()
+    command = None
     try:
         command = read_command(arguments)
-        command.run()
+        if isinstance(command, ENDED_ANYWHERE):
+            listening(command.run)
+        else:
+            command.run()
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever reads the output, such as `head`, has seen enough. What is left must not go there again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (OSError, ValueError) as error:
-        sys.exit(f"alma: {error}")
     except Interrupted as stopped:
-        messages.print(str(stopped))
-        sys.exit(130)
+        messages.print(str(stopped), soft_wrap=True)
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        text = message_of(error, getattr(command, "task", None))
+        if shows_traceback or not text:
+            raise
+        sys.exit(f"alma: {text}")
     except KeyboardInterrupt:
-        sys.exit(130)
+        messages.print("stopped")
+        sys.exit(INTERRUPTED)
+
+
+def message_of(error: Exception, task: str | None) -> str:
+    """What to tell of an error; empty for one that a user cannot mend."""
+    if isinstance(error, TaskError):
+        return str(error)
+    if origin(error):
+        return f"{told(error)} ({TRACEBACK} shows all of it)"
+    if isinstance(error, OSError | ValueError):
+        return str(error)
+    if task and is_imported(task):  # what a task returns may not fit long after it was called
+        return f"{told(error)}: does the task keep its contract? `alma check {task}` tells, {TRACEBACK} shows where"
+    return ""
 
 
 def read_command(arguments: list[str]) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from alma.cli.showing import console
+from alma.cli.consoles import console
 from alma.training.methods import METHODS
 
 

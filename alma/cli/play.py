@@ -10,7 +10,8 @@ import tyro
 
 from alma.allocators.rules import allocator_by_name
 from alma.cli.arguments import TaskChoice
-from alma.cli.showing import check_drawing, console, draw_episode, play_with_progress, summary_table
+from alma.cli.consoles import console
+from alma.cli.showing import check_drawing, draw_episode, play_with_progress, summary_table
 from alma.learning.options import require_at_least
 from alma.play.episodes import check_episodes
 from alma.play.scripts import scripted_actors

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import tyro
 
 from alma.cli.arguments import Switch, parse_seeds
+from alma.cli.consoles import console, messages
 from alma.cli.launching import LaunchOptions, plan_table
 from alma.cli.mirrors import FLAT
-from alma.cli.showing import console, messages
 from alma.launch.launcher import train_all
 from alma.reproduce.figures import Figure, find_figures
 from alma.reproduce.plots import check_plots

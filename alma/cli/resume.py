@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from alma.cli.arguments import Switch
-from alma.cli.showing import messages
+from alma.cli.consoles import messages
 from alma.cli.train import train_in
 from alma.runs.folder import RunFolder
 from alma.runs.loop import extend

@@ -1,16 +1,17 @@
 """What several commands show: progress, tables, pictures."""
 
-import os
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from alma.cli.consoles import busy, messages
 from alma.play.episodes import play_episodes
 from alma.play.summary import Results
 from alma.play.team import Team, TeamParams
+from alma.runs.progress import COMPILING
 from alma.task.task import Task
 from alma.viewer.animation import write_animation
 from alma.viewer.page_data import Side, TeamLabels
@@ -18,21 +19,10 @@ from alma.viewer.picture import draw_frames
 from alma.viewer.record import record
 
 
-def make_console(stderr: bool = False) -> Console:
-    """A console that breaks lines on a terminal only: what is written to files and other programs has whole lines."""
-    made = Console(stderr=stderr)
-    if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = 10_000
-    return made
-
-
-console = make_console()
-
-messages = make_console(stderr=True)
-"""Progress and remarks go here, so that standard output stays clean for results."""
-
-
 def play_with_progress(task: Task, team: Team, params: TeamParams, episodes: int, seed: int) -> Results:
+    """Play whole episodes, and show how far it has got."""
+    if not messages.is_terminal:
+        messages.print(COMPILING)
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.completed}/{task.total} episodes"),
@@ -41,9 +31,9 @@ def play_with_progress(task: Task, team: Team, params: TeamParams, episodes: int
         TimeElapsedColumn(),
         console=messages,
         transient=True,
-        disable=episodes == 1 or not messages.is_terminal,
+        disable=not messages.is_terminal,
     ) as progress:
-        bar = progress.add_task("", total=episodes, solved="compiling")
+        bar = progress.add_task("", total=episodes, solved=COMPILING)
 
         def update(played: int, results: Results) -> None:
             progress.update(bar, completed=played, solved=f"solved {results.success.mean():.0%}")
@@ -76,5 +66,6 @@ def check_drawing(task: Task) -> None:
 
 def draw_episode(task: Task, team: Team, params: TeamParams, seed: int, out: Path) -> str:
     """Play one episode and write its pictures; the answer says where."""
-    side = Side(TeamLabels(), record(task, team, params, 1, seed))
+    with busy(f"drawing an episode: {COMPILING}"):
+        side = Side(TeamLabels(), record(task, team, params, 1, seed))
     return write_animation(out, draw_frames(task, [side]))

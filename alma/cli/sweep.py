@@ -9,9 +9,10 @@ import tyro
 from rich.table import Table
 
 from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
+from alma.cli.check import check_own_tasks
+from alma.cli.consoles import console, messages
 from alma.cli.launching import LaunchOptions, plan_table
 from alma.cli.mirrors import FLAT
-from alma.cli.showing import console, messages
 from alma.launch.launcher import train_all
 from alma.reproduce.writing import write_csv
 from alma.runs.loop import TrainingFailed
@@ -54,9 +55,11 @@ class SweepRuns:
     def run(self) -> None:
         runs = self.sweep().runs(self.out)
         jobs = [run.job for run in runs]
-        for job in jobs:
-            job.config.make_trainer()  # complains before anything is written
+        for job in jobs:  # complains before anything is written
             job.check()
+        check_own_tasks(job.config for job in jobs if job.state == "new")
+        for job in jobs:
+            job.config.make_trainer()
         if self.dry_run:
             console.print(plan_table(jobs, self.launch.parallel))
             return

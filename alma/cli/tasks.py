@@ -8,8 +8,8 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
+from alma.cli.consoles import console
 from alma.cli.docstrings import class_doc, field_docs
-from alma.cli.showing import console
 from alma.task.registry import option_type, task_names
 
 

@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 import tyro
 
 from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
+from alma.cli.check import check_own_tasks
+from alma.cli.consoles import console, messages
 from alma.cli.launching import LaunchOptions, results_table
 from alma.cli.mirrors import FLAT, Hidden
 from alma.cli.parsing import HELP, errors_name_help, parse, read
-from alma.cli.showing import console, messages, summary_table
+from alma.cli.showing import summary_table
 from alma.launch.job import Job
 from alma.launch.launcher import train_all
 from alma.runs.config import RunConfig
@@ -84,7 +86,9 @@ class Train:
             require_wandb()  # before anything is written
         configs = self.configs()
         folders = [RunFolder(self._folder(config, several=len(configs) > 1)) for config in configs]
-        configs[0].make_trainer()  # complains before anything is written
+        new = [config for folder, config in zip(folders, configs, strict=True) if not folder.config.exists()]
+        check_own_tasks(configs if self.force else new)  # complains before anything is written
+        configs[0].make_trainer()  # so does this
         if self.seeds is not None or self.launch != LaunchOptions():
             self._launch([Job(*run, self._arguments()) for run in zip(folders, configs, strict=True)])
             return

@@ -8,9 +8,10 @@ import tyro
 from rich.table import Table
 
 from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
+from alma.cli.check import check_own_tasks
+from alma.cli.consoles import console, messages
 from alma.cli.launching import LaunchOptions
 from alma.cli.mirrors import FLAT
-from alma.cli.showing import console, messages
 from alma.files import write_json
 from alma.launch.launcher import Launcher
 from alma.launch.overview import Overview
@@ -62,7 +63,10 @@ class Tune:
         if self.launch.engine == "slurm" and self.launch.jobs is None:
             raise ValueError("say with --jobs how many runs to submit at a time: trials learn from earlier ones")
         search = self.search()
-        search.config({}, search.seeds[0]).make_trainer()  # complains before anything is written
+        first = search.config({}, search.seeds[0])
+        if not self.out.exists():
+            check_own_tasks([first])  # complains before anything is written
+        first.make_trainer()  # so does this
         self.out.mkdir(parents=True, exist_ok=True)
         with locked(self.out / "lock"):
             check_same(search, self.out / "search.json")

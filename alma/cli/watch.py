@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from alma.cli.arguments import LearnedChoice, allocator_or_run
-from alma.cli.showing import check_drawing, messages
+from alma.cli.consoles import busy, messages
+from alma.cli.showing import check_drawing
 from alma.play.episodes import check_episodes
 from alma.play.team import Team, TeamParams
 from alma.runs.policy import Policy, check_fits
+from alma.runs.progress import COMPILING
 from alma.task.task import Task
 from alma.viewer.animation import ENDINGS, check_out, write_animation
 from alma.viewer.page import PAGE, write_page
@@ -54,7 +56,7 @@ class Watch(LearnedChoice):
             messages.print("there is no browser to open it with: open the file yourself")
 
     def _play(self, task: Task, episodes: int, labels: TeamLabels, team: Team, params: TeamParams) -> Side:
-        with messages.status(f"playing {labels.label}; the first time, compiling takes a while"):
+        with busy(f"playing {labels.label}: {COMPILING}"):
             return Side(labels, record(task, team, params, episodes, self.seed))
 
     def _labels(self, policy: Policy) -> TeamLabels:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -22,8 +23,8 @@ from alma.runs.folder import RunFolder
 from alma.runs.lock import Lock
 from alma.runs.metrics import EVALUATION, MetricAccumulator
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
-from alma.runs.progress import Display, Progress, mean_progress
-from alma.runs.signals import Interrupted, stop_on_signal
+from alma.runs.progress import COMPILING, Display, Progress, mean_progress
+from alma.runs.signals import Interrupted, listening, stop_on_signal
 from alma.runs.sinks import JsonLines, Sink, TensorBoard, Wandb
 from alma.task.callbacks import raises_plainly
 from alma.training.program import Chunk, OneDevice, Program
@@ -164,10 +165,11 @@ class Run:
         where = f"the last good state is {saved[0]}" if saved else "there was no checkpoint yet"
         raise TrainingFailed(f"{', '.join(bad)} is not finite any more at step {step:,}; {where}")
 
-    def evaluate(self, params: TeamParams, step: int, episodes: int) -> None:
+    def evaluate(self, params: TeamParams, step: int, episodes: int, heard: Callable[[], None]) -> None:
         """Evaluate without exploration. Episodes depend only on seed and step, so that resuming changes nothing."""
         seed = (self.config.seed * 1_000_003 + step) % 2**31
-        results = play_episodes(self.trainer.task, self.trainer.team, params, episodes, seed)
+        task, team = self.trainer.task, self.trainer.team
+        results = listening(lambda: play_episodes(task, team, params, episodes, seed), heard)
         summary = {"step": step, "minutes": self.seconds / 60, **summarise(results)}
         self.evaluations = [*self.evaluations, summary]
         flat = {f"{EVALUATION}{name}": value for name, value in summary.items() if name not in ("step", "minutes")}
@@ -200,7 +202,7 @@ def train(runs: Sequence[Run], program: Program, display: Display) -> list[dict[
         opened.enter_context(distributed.partners_watched())
         asked_to_stop = opened.enter_context(stop_on_signal())
         distributed.writer_first(lambda: _open_folders(runs, opened))
-        state, chunk = _prepare(runs, program, display)
+        state, chunk = _prepare(runs, program, display, asked_to_stop)
         if distributed.is_writer():
             for run in runs:
                 opened.callback(run.close_sinks)
@@ -217,16 +219,27 @@ def _open_folders(runs: Sequence[Run], opened: ExitStack) -> None:
         run.prepare()
 
 
-def _prepare(runs: Sequence[Run], program: Program, display: Display) -> tuple[TrainState, Chunk]:
-    """The initial or loaded train state, and the compiled loop. Not counted as training time."""
+def _prepare(
+    runs: Sequence[Run], program: Program, display: Display, asked_to_stop: Callable[[], bool]
+) -> tuple[TrainState, Chunk]:
+    """The initial or loaded train state, and the compiled loop. Not counted as training time.
+
+    There is nothing to save yet, so that a signal ends it at once.
+    """
+
+    def give_up() -> None:
+        if asked_to_stop() and jax.process_count() == 1:
+            raise Interrupted(f"stopped while compiling; go on with: {resume_command(runs)}")
+
     began = time.monotonic()
     states = _load(runs)
     if states:
         state = program.place(states)
         display.say(f"going on at step {_step(state):,}")
-    else:
-        state = program.begin([run.config.seed for run in runs])
-    chunk = program.compile(runs[0].config.options.updates_per_chunk)
+    display.say(COMPILING)
+    if not states:
+        state = listening(lambda: program.begin([run.config.seed for run in runs]), give_up)
+    chunk = listening(lambda: program.compile(runs[0].config.options.updates_per_chunk), give_up)
     display.say(f"compiled in {time.monotonic() - began:.1f} s")
     return state, chunk
 
@@ -254,9 +267,10 @@ def _loop(
     options, report = runs[0].config.options, runs[0].config.options.report
     going, failures = dict(enumerate(runs)), []
     saved_at, step = time.monotonic(), _step(state)
+    answer = _answer(asked_to_stop, display)
     while step < options.steps:
         began = time.monotonic()
-        state, metrics = jax.block_until_ready(chunk(state))
+        state, metrics = listening(partial(_advance, chunk, state), answer)
         seconds = time.monotonic() - began
         for run in going.values():
             run.check_lock()
@@ -277,7 +291,7 @@ def _loop(
         if last or _crosses(before, step, report.evaluate_every):
             episodes = report.final_episodes if last else report.episodes
             for number, run in going.items():
-                run.evaluate(program.play_params(state, number), step, episodes)
+                run.evaluate(program.play_params(state, number), step, episodes, answer)
         stop = distributed.in_any_process(asked_to_stop())
         is_due = time.monotonic() - saved_at > 60 * report.checkpoint_minutes
         if last or stop or distributed.in_any_process(is_due):
@@ -290,6 +304,23 @@ def _loop(
     if failures:
         raise TrainingFailed("; ".join(failures))
     return results
+
+
+def _advance(chunk: Chunk, state: TrainState) -> tuple[TrainState, Any]:
+    """State and metrics after a chunk of steps, computed to the end."""
+    return jax.block_until_ready(chunk(state))
+
+
+def _answer(asked_to_stop: Callable[[], bool], display: Display) -> Callable[[], None]:
+    """What answers a signal while the run goes on to a place where it can be saved."""
+    answered: list[str] = []
+
+    def answer() -> None:
+        if asked_to_stop() and not answered:
+            answered.append("stopping: the run is saved first; Ctrl-C again ends it at once, without saving")
+            display.say(answered[0])
+
+    return answer
 
 
 def _save(runs: Mapping[int, Run], program: Program, state: TrainState) -> None:

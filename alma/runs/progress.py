@@ -13,6 +13,9 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+COMPILING = "compiling (about 30 s the first time)"
+"""What is said before there is any progress to show."""
+
 
 @dataclass(frozen=True)
 class Progress:

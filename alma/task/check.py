@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, PRNGKeyArray
 from alma.task.callbacks import raises_plainly
 from alma.task.choice import choose_uniformly
 from alma.task.outcome import Outcome
+from alma.task.own_code import told
 from alma.task.spec import TaskSpec
 from alma.task.task import Task
 from alma.task.view import NOBODY, View
@@ -47,6 +48,8 @@ def check_task(task: Task, *, episodes: int = 8, steps: int | None = None, seed:
 
     `steps` is the most steps of each episode that are checked; by default whole episodes are.
     """
+    if not isinstance(task.spec, TaskSpec):
+        raise TaskError(f"spec must be a TaskSpec, not a {type(task.spec).__name__}")
     steps = task.spec.max_steps if steps is None else steps
     if episodes < 1 or steps < 1:
         raise ValueError(f"check_task needs at least 1 episode and 1 step, not {episodes} and {steps}")
@@ -72,7 +75,8 @@ def check_task(task: Task, *, episodes: int = 8, steps: int | None = None, seed:
 def _raise_if_any(breaches: list[str]) -> None:
     if breaches:
         listed = list(dict.fromkeys(breaches))  # the same breach occurs at many steps: list it once
-        raise TaskError(f"the task breaks its contract in {len(listed)} ways:\n- " + "\n- ".join(listed))
+        ways = "1 way" if len(listed) == 1 else f"{len(listed)} ways"
+        raise TaskError(f"the task breaks its contract in {ways}:\n- " + "\n- ".join(listed))
 
 
 # ---- shapes and dtypes, found by tracing
@@ -108,11 +112,7 @@ def _trace(name: str, function: Callable, *arguments: Any) -> Any:
     try:
         return jax.eval_shape(function, *arguments)
     except Exception as error:
-        line = next(iter(str(error).splitlines()), "")
-        hint = ""
-        if isinstance(error, jax.errors.JAXTypeError | jax.errors.JAXIndexError):
-            hint = " (no Python decisions on array values)"
-        raise TaskError(f"{name} must be traceable by jax.jit{hint}: {type(error).__name__}: {line}") from error
+        raise TaskError(f"{name} must be traceable by jax.jit: {told(error)}") from error
 
 
 def _check_declared(task: Task, seed: int) -> list[str]:

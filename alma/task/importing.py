@@ -4,9 +4,14 @@ Files are data. A file that names code of somebody's own, such as a run's config
 unless the user trusts it or has named the same code.
 """
 
+import difflib
 import importlib
 import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeAlias
+
+from alma.task.own_code import told
 
 Trust: TypeAlias = bool | frozenset[str]
 """Which code that a file names may be imported: all (True), none (False), or these names."""
@@ -29,12 +34,42 @@ def check_trusted(what: str, name: str, trust: Trust, source: object) -> None:
 def import_by_name(what: str, name: str) -> Any:
     """Import the object named `module:NAME`; `what` says in error messages what kind of object was expected."""
     module, _, attribute = name.partition(":")
-    if not all(part.isidentifier() for part in [*module.split("."), attribute]):
-        raise ValueError(f"cannot import the {what} {name!r}: write module:NAME, such as package.module:{what.title()}")
+    try:
+        if not all(part.isidentifier() for part in [*module.split("."), attribute]):
+            raise ValueError(_how_to_name(module, what))
+        found = _import_module(module)
+        if not hasattr(found, attribute):
+            raise ValueError(_what_is_there(found, attribute))
+    except ValueError as error:
+        raise ValueError(f"cannot import the {what} {name!r}: {error}") from error.__cause__
+    return getattr(found, attribute)
+
+
+def _import_module(name: str) -> ModuleType:
     sys.path.insert(0, "")  # modules in the working directory are found, as by `python -m`
     try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"cannot import the {what} {name!r}: {error}") from None
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            raise ValueError(
+                f"there is no module {error.name!r} in {Path.cwd()}, nor where PYTHONPATH points: change to its folder"
+            ) from None
+        raise ValueError(told(error)) from error
+    except Exception as error:
+        raise ValueError(told(error)) from error
     finally:
         sys.path.pop(0)
+
+
+def _what_is_there(module: ModuleType, attribute: str) -> str:
+    """Why a name is not found in a module: it may be misspelt, or the module be another one than was meant."""
+    close = difflib.get_close_matches(attribute, [name for name in vars(module) if not name.startswith("_")], n=1)
+    file = getattr(module, "__file__", None) or "a part of Python"
+    return f"there is no {attribute!r} in {file}" + (f": did you mean {close[0]}?" if close else "")
+
+
+def _how_to_name(module: str, what: str) -> str:
+    if module.endswith(".py") or "/" in module or "\\" in module:
+        dotted = module.removesuffix(".py").replace("\\", "/").strip("./").replace("/", ".")
+        return f"write the module as Python imports it from this folder: {dotted}"
+    return f"write module:NAME, such as package.module:{what.title()}"

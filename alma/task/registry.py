@@ -69,7 +69,14 @@ def make(name: str, **options: Any) -> Task:
     unknown = sorted(set(options) - set(valid))
     if unknown:
         raise ValueError(f"{name} has no option {', '.join(unknown)}: choose from {', '.join(valid)}")
+    required = [field.name for field in option_fields(name) if _is_required(field) and field.name not in options]
+    if required:
+        raise ValueError(f"{name} needs the option {', '.join(required)}: write --set {required[0]}=VALUE")
     return entry.build(entry.options(**options))
+
+
+def _is_required(field: dataclasses.Field) -> bool:
+    return field.init and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def is_imported(name: str) -> bool:
@@ -95,4 +102,6 @@ def _imported(name: str) -> Entry:
             return entry_of(name, found)
     if not (isinstance(found, type) and issubclass(found, Task) and dataclasses.is_dataclass(found)):
         raise ValueError(f"{name!r} must be a dataclass that subclasses alma.Task, or subclass alma.Simulator")
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        raise ValueError(f"{name!r} must implement {', '.join(missing)}: see alma.Task")
     return Entry(found, lambda task: task)

@@ -70,7 +70,7 @@ def test_ctrl_c_is_no_crash(monkeypatch):
 
 
 SAYS_ONE_THING = (
-    "from alma.cli import main as cli; cli.Tasks.run = lambda tasks: print('something'); cli.main(['tasks'])"
+    "from alma.cli import main as cli; cli.Tasks.run = lambda tasks: print('something'); cli.run(['tasks'])"
 )
 
 

@@ -7,8 +7,8 @@ from helpers.commandline import run
 
 from alma.cli import methods, tasks
 from alma.cli.arguments import parse_setting
+from alma.cli.consoles import make_console
 from alma.cli.docstrings import field_docs
-from alma.cli.showing import make_console
 from alma.cli.tasks import as_setting, option_table
 from alma.task.registry import make, option_type, task_names
 from alma.training.methods import METHODS

@@ -1,7 +1,7 @@
 """Runs the command line in this process."""
 
-from alma.cli.main import main
+from alma.cli.main import run as run_command
 
 
 def run(*arguments: object) -> None:
-    main([str(argument) for argument in arguments])
+    run_command([str(argument) for argument in arguments])

@@ -201,7 +201,7 @@ BROKEN = {
         scene=lambda self, state: Scene((9, 9), (), standing=("open",))
     ),
     "step must return a pair": breaking(step=lambda self, key, state, actions: state),
-    "step must be traceable by jax.jit: KeyError": breaking(step=lambda self, key, state, actions: state["door"]),
+    ": KeyError: 'door'": breaking(step=lambda self, key, state, actions: state["door"]),
     "View.present must be bool of shape (5,), not a NoneType": breaking(view=lambda v, s: {"present": None}),
     "Outcome.metrics must be a mapping of names to numbers, not a list": breaking(
         outcome=lambda o, s: {"metrics": [jnp.float32(0)]}

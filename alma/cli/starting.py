@@ -1,0 +1,35 @@
+"""What happens before anything heavy is imported: Ctrl-C is answered from the first moment on.
+
+Importing takes a second or more, in which Python would answer with a long traceback, and some libraries would swallow
+the interrupt.
+"""
+
+import itertools
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+INTERRUPTED = 130
+"""The exit status of a program that was ended by Ctrl-C."""
+
+
+def is_command_line() -> bool:
+    """Whether this process was started as `alma` or as `python -m alma`."""
+    program = (sys.argv or [""])[0]
+    name = os.path.splitext(os.path.basename(program))[0]
+    return name == "alma" or (program == "-m" and ("-m", "alma") in itertools.pairwise(sys.orig_argv))
+
+
+def answer_ctrl_c() -> None:
+    """From now on, Ctrl-C ends the process at once. For the time in which there is nothing to save or to clean up."""
+    signal.signal(signal.SIGINT, _end)
+
+
+def _end(number: int, frame: Any) -> NoReturn:
+    os.write(2, b"alma: stopped before anything was begun\n")
+    os._exit(INTERRUPTED)
+
+
+if is_command_line():
+    answer_ctrl_c()
