@@ -55,9 +55,9 @@ def train(
     """Train a method on a task, with the run folder `out`, and return the trained policy.
 
     `task` is a registered name or `module:Class`, `task_options` are its options. `preset` is the name of a preset, or
-    a preset file (.toml, .json). `options` are hyperparameters that
-    differ from the preset, by their path: `{"actors.n_step": 3, "steps": 100_000}`. `on_progress` is called after
-    every chunk of training. `force` deletes an earlier run in the folder. `alma.resume` continues an interrupted run.
+    a preset file (.toml, .json). `options` are hyperparameters that differ from the preset, by their path:
+    `{"actors.n_step": 3, "steps": 100_000}`. `on_progress` is called after every chunk of training. `force` deletes an
+    earlier run in the folder. `alma.resume` continues an interrupted run.
     """
     runtime.configure()
     base, preset_options = find_preset(preset, task)

@@ -1,4 +1,4 @@
-"""The command line: all commands, and what becomes of errors."""
+"""The command line: its commands, and how errors are reported."""
 
 import os
 import shlex
@@ -89,7 +89,7 @@ def _leave_at_once() -> None:
 
 
 def run(arguments: list[str]) -> None:
-    """Run a command; errors that a user can mend are told in one line, or with a traceback after --traceback."""
+    """Run a command. Errors that users can mend end it with one line, or with a traceback after --traceback."""
     shows_traceback = TRACEBACK in arguments
     arguments = [argument for argument in arguments if argument != TRACEBACK]
     runtime.configure()
@@ -120,7 +120,7 @@ def run(arguments: list[str]) -> None:
 
 
 def message_of(error: Exception, task: str | None) -> str:
-    """What to tell of an error; empty for one that a user cannot mend."""
+    """The message of an error that users can mend; empty for others, which are shown with a traceback."""
     if isinstance(error, TaskError):
         return str(error)
     if origin(error):

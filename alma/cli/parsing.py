@@ -37,7 +37,7 @@ def read(
     defaults: Mapping[str, Any] | None = None,
     hidden: Hidden = frozenset(),
 ) -> Command:
-    """The command that the arguments ask for; what is wrong with them is told in one line that names the help."""
+    """The command that the arguments ask for. Raises a ValueError of one line that names the help if they are wrong."""
     with errors_name_help(prog):
         found, unknown = parse(kind, arguments, prog, defaults, hidden)
         if unknown:
@@ -134,7 +134,7 @@ def _choices(hint: Any) -> tuple[Any, ...]:
 
 
 def _wanted(hint: Any) -> str:
-    """What the value of a flag must be; empty if any text will do."""
+    """A description of valid values of a flag; empty if any text is valid."""
     if choices := _choices(hint):
         return f"one of {', '.join(choices)}"
     kinds = _alternatives(hint)
@@ -189,7 +189,7 @@ def _with_flag(message: str, kind: type, prefix: str) -> str:
 
 
 def _complaint(kind: type, unknown: list[str]) -> str:
-    """What to say of arguments that a command does not know."""
+    """The error message about arguments that a command does not know."""
     wrong = next((argument for argument in unknown if argument.startswith("-")), None)
     if wrong is None:
         return f"{unknown[0]!r} is one argument too many"

@@ -50,7 +50,7 @@ class SweepRuns:
     trust: Switch = False
     """Import the task and methods that FILE names as module:Name: for files of people you trust."""
     launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
-    """Where runs are trained, and what each of them gets."""
+    """Where runs are trained, and the resources of each."""
 
     def run(self) -> None:
         runs = self.sweep().runs(self.out)
@@ -71,7 +71,7 @@ class SweepRuns:
             raise TrainingFailed("; ".join(failed))
 
     def sweep(self) -> Sweep:
-        """What is asked for: the file, with what flags say instead."""
+        """The sweep in the file or on the task, with the changes that flags make."""
         base = read_sweep(Path(self.what), self.trust) if is_preset_file(self.what) else Sweep(self.what)
         changes: dict[str, Any] = {
             "methods": self.methods or None,
@@ -93,7 +93,7 @@ def parse_values(setting: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def outcomes_table(outcomes: Iterable[Outcome]) -> Table:
-    """What came of a sweep."""
+    """A table of the results of a sweep."""
     table = Table(caption="solved: mean over seeds, with its 95 % interval")
     for column in ("setting", "method", "options", "seeds", "minutes", "solved", "return"):
         names = column in ("setting", "method", "options")

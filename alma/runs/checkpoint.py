@@ -115,7 +115,7 @@ MOST_NOTES = 2**26
 
 
 def misfit(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """How arrays differ from those that are expected, in names, shapes or dtypes; empty if they do not."""
+    """A description of the first difference from the expected names, shapes and dtypes; empty if there is none."""
     for names, what in (
         (expected.keys() - found.keys(), "it lacks"),
         (found.keys() - expected.keys(), "nothing here takes"),
@@ -143,7 +143,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
 
 
 def _read_header(archive: zipfile.ZipFile, name: str) -> jax.ShapeDtypeStruct:
-    """What an array's part of the file says of its shape and dtype. Raises an error if its size says something else."""
+    """Shape and dtype of an array in the archive. Raises a ValueError if the size of its data does not fit them."""
     with archive.open(name) as member:
         if np.lib.format.read_magic(member) != (1, 0):
             raise ValueError(f"{name} is in another format")

@@ -252,7 +252,7 @@ def _numbers(tree: Any) -> Any:
 
 
 def _check_step(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
-    """What must hold within one step. Messages do not name the step, so that each breach is listed once."""
+    """Breaches of the contract within one step. Messages do not name the step, so that each breach is listed once."""
     view, outcome = checked.view, checked.outcome
     yield from _check_view(spec, view)
     yield from _check_view(spec, checked.next_view)  # learners read it even when the episode is over
@@ -276,7 +276,7 @@ def _check_step(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
 
 
 def _check_view(spec: TaskSpec, view: View) -> Iterator[str]:
-    """What must hold for every view."""
+    """Breaches of the contract in one view."""
     agents_present = view.present[: spec.agents]
     if not np.isfinite(view.entities).all() or not np.isfinite(view.relations).all():
         yield "View.entities and View.relations must be finite"
@@ -346,7 +346,7 @@ def _check_scenes(task: Task, steps: list[CheckedStep]) -> Iterator[str]:
 
 
 def _check_episode(spec: TaskSpec, episode: list[CheckedStep], complete: bool) -> Iterator[str]:
-    """What must hold over the steps of an episode."""
+    """Breaches of the contract over the steps of an episode."""
     if not episode[0].view.present[: spec.agents].any():
         yield "an episode must begin with at least one agent"
     if not episode[0].view.active.any():
@@ -381,7 +381,7 @@ def _check_purity(task: Task, key: PRNGKeyArray, steps: int, played: list[Checke
 
 
 def _check_repeatable(task: Task, keys: Array, steps: int, played: list[list[CheckedStep]]) -> Iterator[str]:
-    """What stands in for purity where states cannot be stepped again: the same keys must give the same episodes."""
+    """The check of simulators in place of `_check_purity`: the same keys must give the same episodes."""
     for first, again in zip(played, _play(task, keys, steps), strict=True):
         for before, after in zip(first, again, strict=False):
             if not _close((before.view, before.outcome), (after.view, after.outcome)):

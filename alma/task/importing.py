@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from alma.task.own_code import told
 
 Trust: TypeAlias = bool | frozenset[str]
-"""Which code that a file names may be imported: all (True), none (False), or these names."""
+"""The code that may be imported because a file names it: all (True), none (False), or these names."""
 
 
 class UntrustedError(ValueError):

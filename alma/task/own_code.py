@@ -1,4 +1,4 @@
-"""Where in the user's own code an error comes from: tasks, methods and simulators are called from deep inside JAX."""
+"""Locating errors in the user's own code: tasks, methods and simulators, which are called from deep inside JAX."""
 
 import os
 import sysconfig
@@ -16,7 +16,7 @@ LIBRARIES = (
 
 
 def origin(error: BaseException) -> str:
-    """Where in the user's own code an error was raised, or what raised it was called; empty if not in their code."""
+    """File, line and function of the last frame of an error in the user's own code; empty if there is none."""
     if isinstance(error, SyntaxError) and error.filename and _is_own(error.filename):
         return f"{_shown(error.filename)}, line {error.lineno}"
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]

@@ -1,4 +1,4 @@
-"""What came of a sweep: a row for each combination over its seeds, and a record for each run."""
+"""Results of a sweep: a row for each combination, over its seeds, and a record for each run."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from alma.tuning.sweep import SweptRun
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a method with certain options, over its finished seeds."""
+    """Results of a method with certain options, over its finished seeds."""
 
     setting: str
     method: str
@@ -27,7 +27,7 @@ class Outcome:
 
 
 def outcomes_of(runs: Iterable[SweptRun]) -> list[Outcome]:
-    """What came of every combination that has a finished run."""
+    """The results of every combination that has a finished run."""
     found: dict[tuple[str, str, str], list[SweptRun]] = {}
     for run in runs:
         if run.job.done:
