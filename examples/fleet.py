@@ -42,12 +42,13 @@ class Fleet(alma.Simulator):
         return self.view()
 
     def step(self, actions):
-        waiting, served = self.waiting(), np.zeros(self.orders, bool)
+        waiting, served, driven = self.waiting(), np.zeros(self.orders, bool), np.zeros(self.orders)
         for vehicle, order in enumerate(actions - 1):
             if order >= 0 and waiting[order]:
                 way = self.customer[order] - self.vehicle[vehicle]
                 axis = np.argmax(np.abs(way))
                 self.vehicle[vehicle, axis] += np.sign(way[axis])  # one cell
+                driven[order] += 1
                 served[order] |= np.abs(way).sum() <= 1
         self.time += 1
         self.delivered |= served
@@ -55,7 +56,7 @@ class Fleet(alma.Simulator):
         done = bool((self.delivered | self.missed).all())
         return self.view(), alma.Outcome(
             reward=served.sum() / self.orders,
-            subtask_rewards=served / self.orders,
+            subtask_rewards=(served + 0.1 * driven) / self.orders,  # the actors are paid for driving too
             terminated=done,
             truncated=False,
             finished=self.delivered | self.missed,
