@@ -19,9 +19,9 @@ from alma.training.presets import PRESETS
 Switch: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
 """A flag without its opposite: `--no-train` without `--no-no-train`."""
 
-PresetOrFile: TypeAlias = Annotated[
-    str, Suggested(tuple(PRESETS)), tyro.conf.arg(metavar="{" + ",".join(PRESETS) + "}|FILE")
-]
+PRESETS_OR_FILE = tyro.conf.arg(metavar="{" + ",".join(PRESETS) + "}|FILE")
+
+PresetOrFile: TypeAlias = Annotated[str, Suggested(tuple(PRESETS)), PRESETS_OR_FILE]
 """The name of a preset, or a preset file."""
 
 

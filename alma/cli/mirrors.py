@@ -77,8 +77,9 @@ def _mirror_hint(hint: Any, hidden: Hidden) -> Any:
 def _as_choice(hint: Any) -> Any:
     """A type with suggested values as the only ones; other types as they are."""
     inner, marks = split_annotation(hint)
-    if get_origin(inner) in (Union, types.UnionType) and not marks:
-        return Union[tuple(map(_as_choice, get_args(inner)))]  # noqa: UP007
+    if get_origin(inner) in (Union, types.UnionType):
+        union: Any = Union[tuple(map(_as_choice, get_args(inner)))]  # noqa: UP007
+        return Annotated[(union, *marks)] if marks else union
     values = tuple(value for mark in marks if isinstance(mark, Suggested) for value in mark.values)
     return Annotated[(Literal[values], *marks)] if values else hint
 

@@ -85,7 +85,7 @@ class Flag(NamedTuple):
 
 
 def flags(kind: type, prefix: str = "--") -> Iterator[Flag]:
-    """All flags of a command, also under their other names."""
+    """All flags of a command."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         inner, marks = split_annotation(hint)
         nested = dataclasses_in(inner)
@@ -93,7 +93,6 @@ def flags(kind: type, prefix: str = "--") -> Iterator[Flag]:
             yield from flags(part, _prefix_below(prefix, name, hint))
         if not nested and tyro.conf.Positional not in marks:
             yield Flag(prefix + _written(name), inner)
-            yield from (Flag(alias, inner) for mark in marks for alias in getattr(mark, "aliases", None) or ())
 
 
 def _written(name: str) -> str:

@@ -12,8 +12,9 @@ from jaxtyping import Array, Bool, PRNGKeyArray
 
 from alma.task.callbacks import raises_plainly
 from alma.task.choice import choose_uniformly
+from alma.task.keys import keys_as_integers
 from alma.task.outcome import Outcome
-from alma.task.own_code import told
+from alma.task.own_code import describe_error
 from alma.task.spec import TaskSpec
 from alma.task.task import Task
 from alma.task.view import NOBODY, View
@@ -112,7 +113,7 @@ def _trace(name: str, function: Callable, *arguments: Any) -> Any:
     try:
         return jax.eval_shape(function, *arguments)
     except Exception as error:
-        raise TaskError(f"{name} must be traceable by jax.jit: {told(error)}") from error
+        raise TaskError(f"{name} must be traceable by jax.jit: {describe_error(error)}") from error
 
 
 def _check_declared(task: Task, seed: int) -> list[str]:
@@ -235,17 +236,9 @@ def _random_step(task: Task, state: Any, key: PRNGKeyArray) -> tuple[Any, Checke
 
 
 def _same(one: Any, other: Any) -> Bool[Array, ""]:
-    equal = jax.tree.map(lambda a, b: jnp.all((a == b) | ((a != a) & (b != b))), _numbers(one), _numbers(other))
+    one, other = keys_as_integers((one, other))
+    equal = jax.tree.map(lambda a, b: jnp.all((a == b) | ((a != a) & (b != b))), one, other)
     return jnp.all(jnp.stack(jax.tree.leaves(equal)))
-
-
-def _numbers(tree: Any) -> Any:
-    """The tree with random keys replaced by their raw integer data, so that they can be compared."""
-
-    def plain(leaf: Any) -> Any:
-        return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
-
-    return jax.tree.map(plain, tree)
 
 
 # ---- the rules of the contract
@@ -395,4 +388,4 @@ def _close(one: Any, other: Any) -> bool:
     def same(a: Any, b: Any) -> bool:
         return bool(np.allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-4, equal_nan=True))
 
-    return all(jax.tree.leaves(jax.tree.map(same, _numbers(one), _numbers(other))))
+    return all(jax.tree.leaves(jax.tree.map(same, *keys_as_integers((one, other)))))

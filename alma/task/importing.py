@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from alma.task.own_code import told
+from alma.task.own_code import describe_error
 
 Trust: TypeAlias = bool | frozenset[str]
 """The code that may be imported because a file names it: all (True), none (False), or these names."""
@@ -55,9 +55,9 @@ def _import_module(name: str) -> ModuleType:
             raise ValueError(
                 f"there is no module {error.name!r} in {Path.cwd()}, nor where PYTHONPATH points: change to its folder"
             ) from None
-        raise ValueError(told(error)) from error
+        raise ValueError(describe_error(error)) from error
     except (Exception, SystemExit) as error:  # a module that is meant as a program may end itself
-        raise ValueError(told(error)) from error
+        raise ValueError(describe_error(error)) from error
     finally:
         with suppress(ValueError):  # the module may have changed the path itself
             sys.path.remove("")

@@ -27,7 +27,7 @@ def origin(error: BaseException) -> str:
     return f"{_shown(last.filename)}, line {last.lineno}{where}"
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in one line: where in the user's own code it comes from, its type, and what it says."""
     return ": ".join(filter(None, (origin(error), *_words(error))))
 
