@@ -37,7 +37,7 @@ ADVANCED = (
 """Options for the paper's preset, ablations and fine tuning: `alma train --help` is about the others."""
 
 LAUNCH_DETAILS = tuple(f"launch.{name}" for name in ("cores", "memory", "gpus", "address", "slurm"))
-"""What runs on other machines get."""
+"""Options of the resources of runs, which `alma train --help` leaves out as well."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Train:
     wandb: bool = False
     """Log to Weights & Biases too (needs the package wandb)."""
     launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
-    """Where runs are trained, and what each of them gets."""
+    """Where runs are trained, and the resources of each."""
     help_all: Switch = False
     """Show all options, also those for the paper's preset, ablations and fine tuning."""
     options: Annotated[TrainingOptions, FLAT] = FAST
@@ -107,11 +107,11 @@ class Train:
             raise TrainingFailed("; ".join(failed))
 
     def _arguments(self) -> tuple[str, ...]:
-        """What processes that train a run are told besides its folder."""
+        """Arguments of `alma resume` for the processes that train the runs, besides the folder."""
         return ("--wandb",) if self.wandb else ()
 
     def configs(self) -> list[RunConfig]:
-        """What to train."""
+        """The configurations of the runs, one for each seed."""
         settings = dict(parse_setting(setting) for setting in self.set)
         seeds = [self.seed or 0] if self.seeds is None else parse_seeds(self.seeds)
         options = with_actors(self.options, self.actors)
@@ -127,7 +127,7 @@ class Train:
 
 
 def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool) -> None:
-    """Train, from the start or from where the folder is, and say what came of it."""
+    """Train a run, new or interrupted, and print its results."""
     messages.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
     if note := whole_chunks(config.options):
         messages.print(note)
@@ -139,7 +139,7 @@ def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool) -> 
 
 
 def whole_chunks(options: TrainingOptions) -> str:
-    """How many steps there will be, where that is not what was asked for; empty where it is."""
+    """A note that the number of steps is rounded up to whole chunks; empty if it is not."""
     chunk = options.updates_per_chunk * options.collection.steps_per_update
     steps = -(-options.steps // chunk) * chunk
     return f"trains {steps:,} steps: whole chunks of {chunk:,}" if steps != options.steps else ""

@@ -14,7 +14,7 @@ from alma.launch.worker import start_process
 
 
 class Seat(NamedTuple):
-    """What one of several runs at a time gets of this machine."""
+    """The cores and environment variables of one of several runs at a time."""
 
     cores: frozenset[int]
     environment: Mapping[str, str]
@@ -89,7 +89,7 @@ def check_memory(jobs: int, memory: float) -> None:
 
 
 def seats(jobs: int, cores: int | None, gpus: int) -> list[Seat]:
-    """What each of several runs at a time gets of this machine."""
+    """The share of each of several runs at a time in the cores and accelerators of this machine."""
     devices = accelerators() if gpus else []
     if jobs * gpus > len(devices):
         raise ValueError(

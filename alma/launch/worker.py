@@ -50,7 +50,7 @@ def start_process(
 
 @dataclass(frozen=True)
 class Order:
-    """All that a worker on another machine has to know to train a run; the rest is in the folder."""
+    """An order to train a run, for a worker on another machine that sees the same folders."""
 
     folder: str
     """Path of the run folder, the same on all machines."""

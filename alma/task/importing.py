@@ -11,10 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from alma.task.own_code import told
+from alma.task.own_code import describe_error
 
 Trust: TypeAlias = bool | frozenset[str]
-"""Which code that a file names may be imported: all (True), none (False), or these names."""
+"""The code that may be imported because a file names it: all (True), none (False), or these names."""
 
 
 class UntrustedError(ValueError):
@@ -54,9 +54,9 @@ def _import_module(name: str) -> ModuleType:
             raise ValueError(
                 f"there is no module {error.name!r} in {Path.cwd()}, nor where PYTHONPATH points: change to its folder"
             ) from None
-        raise ValueError(told(error)) from error
+        raise ValueError(describe_error(error)) from error
     except Exception as error:
-        raise ValueError(told(error)) from error
+        raise ValueError(describe_error(error)) from error
     finally:
         sys.path.pop(0)
 
