@@ -21,6 +21,7 @@ from alma.runs import distributed, runtime
 from alma.runs.config import RunConfig, learning_config, to_json
 from alma.runs.folder import RunFolder
 from alma.runs.lock import Lock
+from alma.runs.memory import check_room
 from alma.runs.metrics import EVALUATION, MetricAccumulator
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import COMPILING, Display, Progress, mean_progress
@@ -232,6 +233,8 @@ def _prepare(
             raise Interrupted(f"stopped while compiling; go on with: {resume_command(runs)}")
 
     began = time.monotonic()
+    if jax.process_count() == 1:  # several share the state out
+        listening(lambda: check_room(runs[0].config, len(runs)), give_up)
     states = _load(runs)
     if states:
         state = program.place(states)
