@@ -86,11 +86,16 @@ def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str
     actors = partial(trainer.actors.update, view_of=trainer.views, clock=trainer.clock(state))
     allocator = partial(trainer.allocator.update, view_of=trainer.views, clock=trainer.clock(state))
     of_allocator = _median_seconds(allocator, repeats, state.allocator, state.key, state.decisions)
+    shares = {}
+    if isinstance(trainer.task, HostTask):
+        report("simulators")
+        shares = shares_of_simulators(trainer.task, trainer.options.collection.environments, steps / seconds)
     return {
         "task": trainer.task.spec.name,
         "method": trainer.method,
         "actors": "refil" if trainer.options.actors.imagination else "aqmix",
         "minutes_per_million_steps": round(seconds / steps * 1e6 / 60, 2),
+        **shares,
         "steps_per_update": round(steps / updates, 1),
         "actor_update_seconds": _median_seconds(actors, repeats, state.actors, state.key, state.steps),
         "allocator_update_seconds": round(of_allocator / trainer.options.allocator.updates, 4),
@@ -157,6 +162,19 @@ def _time_simulators(task: HostTask, environments: int, repeats: int = 3) -> dic
         "workers": task.pool.options.workers,
         "simulator_steps_per_second": round(alone),
         "kept": round(timed["steps_per_second"] / alone, 3),
+    }
+
+
+def shares_of_simulators(task: HostTask, environments: int, steps_per_second: float) -> dict[str, float]:
+    """Shares of the time of training at a speed: spent in the simulators, and at most lost to reaching them.
+
+    The second is what random play takes besides the simulators: copying, checking, waiting for processes, and views.
+    """
+    timed = _time_simulators(task, environments)
+    alone, wrapped = timed["simulator_steps_per_second"], timed["steps_per_second"]
+    return {
+        "share_of_simulators": round(steps_per_second / alone, 3),
+        "share_of_copying_at_most": round(steps_per_second * (1 / wrapped - 1 / alone), 3),
     }
 
 
