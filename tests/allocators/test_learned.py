@@ -10,7 +10,8 @@ from helpers.views import AGENTS, SPEC, random_view
 
 from alma import NOBODY
 from alma.allocators.allocator import AllocationExploration
-from alma.allocators.learned import LearnedAllocator, explore_subtasks
+from alma.allocators.exploration import explore_subtasks
+from alma.allocators.learned import LearnedAllocator
 from alma.allocators.options import AllocatorNetworkOptions, AllocatorOptions
 from alma.learning.learner import Clock
 from alma.learning.replay import Decision, add_decisions, empty_decisions
