@@ -147,7 +147,7 @@ def draw(found: list[Measured], folder: Path) -> None:
         axis.minorticks_off()
         axis.grid(alpha=0.3)
     axes[0].legend(frameon=False, fontsize=8)
-    picture.savefig(folder / "figure.png", dpi=130)
+    picture.savefig(folder / "cost.png", dpi=130)
     pyplot.close(picture)
 
 
@@ -175,8 +175,8 @@ class TeamSizes:
                     found.append(Measured(name, part, agents, agents + 1, *measure(function, arguments, self.seconds)))
                     console.print(found[-1], soft_wrap=True)
         self.out.mkdir(parents=True, exist_ok=True)
-        write_csv(self.out / "times.csv", [one._asdict() for one in found])
-        with atomic_write(self.out / "table.md") as unfinished:
+        write_csv(self.out / "cost.csv", [one._asdict() for one in found])
+        with atomic_write(self.out / "cost.md") as unfinished:
             unfinished.write_text(table(found))
         draw(found, self.out)
         console.print(table(found), soft_wrap=True)
