@@ -24,7 +24,7 @@ import alma
 from alma.files import atomic_write
 from alma.play.episodes import episode_keys, play_episodes
 from alma.reproduce.writing import write_csv
-from alma.tasks.save_the_city.rules import AgentType
+from alma.tasks.save_the_city.rules import AgentType, Rules
 
 TASK = "save-the-city"
 GROUPS = ((0.0, 0.1), (0.1, 0.2), (0.2, 1.0))
@@ -73,9 +73,9 @@ class Episode(NamedTuple):
         return min(self.builders, self.firefighters) / (self.firefighters + self.builders + self.generalists)
 
 
-def play(policy: alma.Policy, agents: int, pairing: Pairing, episodes: int, seed: int) -> list[Episode]:
+def play(policy: alma.Policy, agents: int, pairing: Pairing, episodes: int, seed: int, max_steps: int) -> list[Episode]:
     """Play the first episodes of a seed: the same cities for every pairing."""
-    task = policy.task_with({"agents": agents})
+    task = policy.task_with({"agents": agents, "max_steps": max_steps})
     team, params = policy.team_with(pairing.actors, pairing.allocator, task)
     results = play_episodes(task, team, params, episodes, seed)
     kinds = count_types(task, seed, episodes)
@@ -157,6 +157,8 @@ class TeamSizes:
     """Episodes for each size and pairing."""
     seed: int = 0
     """Random seed of the episodes."""
+    max_steps: int = Rules.max_steps
+    """Time limit of episodes; write results with another one into another folder."""
     out: Path = Path("results/team-sizes")
     """The folder of the files that are written."""
 
@@ -169,7 +171,7 @@ class TeamSizes:
             for pairing in (PAIRINGS[number] for number in self.pairings):
                 if (agents, pairing.label) in {(one.agents, one.pairing) for one in found}:
                     continue
-                found += play(policy, agents, pairing, self.episodes, self.seed)
+                found += play(policy, agents, pairing, self.episodes, self.seed, self.max_steps)
                 write_csv(file, [one._asdict() for one in found])
                 with atomic_write(self.out / "success.md") as unfinished:
                     unfinished.write_text(table(found) + "\n")
