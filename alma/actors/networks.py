@@ -59,18 +59,19 @@ class ActorNetworks:
     ) -> Float[Array, "*b A U"]:
         """The utility of every action of every agent."""
         masks = sight.attends[..., None, :, :]
-        return self.utilities_under(params, masks, sight, last_action, strategy)[..., 0, :, :]
+        return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy)[..., 0, :, :]
 
-    def utilities_under(
+    def chosen_utilities(
         self,
         params: Params,
         masks: Bool[Array, "*b G A E"],
         sight: Sight,
         last_action: Int[Array, "*b A"],
+        action: Int[Array, "*b A"],
         strategy: Strategy = None,
-    ) -> Float[Array, "*b G A U"]:
-        """Utilities under each of G attention masks."""
-        return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy)
+    ) -> Float[Array, "*b G A"]:
+        """The utility of one action of every agent, under each of G attention masks."""
+        return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy, action)[..., 0]
 
     def mix(
         self, params: Params, chosen: Float[Array, "*b A"], sight: Sight, last_action: Int[Array, "*b A"]
@@ -97,11 +98,6 @@ class ActorNetworks:
 def greedy(values: Float[Array, "*b A U"], available: Bool[Array, "*b A U"]) -> Int[Array, "*b A"]:
     """Each agent's available action of highest value."""
     return jnp.argmax(jnp.where(available, values, -jnp.inf), axis=-1)
-
-
-def take(values: Float[Array, "*b A U"], actions: Int[Array, "*b A"]) -> Float[Array, "*b A"]:
-    """The values of the chosen actions."""
-    return jnp.take_along_axis(values, actions[..., None], axis=-1)[..., 0]
 
 
 def make_trunk(options: ActorNetworkOptions, things: int | None, spec: TaskSpec) -> Attention | Pooling:
@@ -132,7 +128,7 @@ def make_networks(spec: TaskSpec, options: ActorOptions, scope: Scope) -> ActorN
     sizes, actions = options.networks, len(spec.actions)
     return ActorNetworks(
         scope,
-        utility=Utility(make_trunk(sizes, scope.things, spec), sizes.hidden, actions, sizes.aim),
+        utility=Utility(make_trunk(sizes, scope.things, spec), sizes.hidden, actions, sizes.aim, scope.targets),
         mixer=make_mixer(sizes, actions),
         head=make_head(options.popart),
         features=spec.features_seen(sizes.places),
