@@ -1,13 +1,13 @@
 """The networks of the actors as functions of parameters, and how they are built from options."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.actors.mixer import Independent, Mixer, Qmix, Sum
+from alma.actors.mixer import Independent, Mixer, Qmix, Sum, SumAndValue
 from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.actors.scope import Scope, Sight
 from alma.actors.utility import Utility
@@ -108,8 +108,12 @@ def make_trunk(options: ActorNetworkOptions, things: int | None, spec: TaskSpec)
     return Attention(options.width, options.heads, options.relations)
 
 
-def make_mixer(options: ActorNetworkOptions, actions: int) -> Mixer:
+def make_mixer(options: ActorNetworkOptions, things: int | None, spec: TaskSpec) -> Mixer:
     """The mixer that the options ask for."""
+    actions = len(spec.actions)
+    if options.mixer == "sum-and-value":
+        trunk = make_trunk(replace(options, width=options.mixer_width), things, spec)
+        return SumAndValue(trunk, actions, options.mixer_width)
     if options.mixer == "qmix":
         return Qmix(
             actions,
@@ -129,7 +133,7 @@ def make_networks(spec: TaskSpec, options: ActorOptions, scope: Scope) -> ActorN
     return ActorNetworks(
         scope,
         utility=Utility(make_trunk(sizes, scope.things, spec), sizes.hidden, actions, sizes.aim, scope.targets),
-        mixer=make_mixer(sizes, actions),
+        mixer=make_mixer(sizes, scope.things, spec),
         head=make_head(options.popart),
         features=spec.features_seen(sizes.places),
     )
