@@ -144,8 +144,8 @@ def test_gradients_are_those_of_valuing_all_actions_and_all_targets():
         loss, _ = qmix_loss(params, all_of_them.networks, batch, sight, chosen[:, 0])
         return 0.5 * loss + 0.5 * refil_loss(params, all_of_them.networks, batch, sight, groups, chosen[:, 1:])
 
-    loss, gradients = jax.value_and_grad(lambda params: few.loss(params, KEY, batch)[0])(params)
-    expected_loss, expected = jax.value_and_grad(plainly)(params)
+    loss, gradients = jax.jit(jax.value_and_grad(lambda params: few.loss(params, KEY, batch)[0]))(params)
+    expected_loss, expected = jax.jit(jax.value_and_grad(plainly))(params)
     assert float(loss) == pytest.approx(float(expected_loss), rel=1e-5)
     assert any(leaf.any() for leaf in jax.tree.leaves(gradients["utility"]["params"]["Aim_0"]))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), gradients, expected)
