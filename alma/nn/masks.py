@@ -28,7 +28,7 @@ def all_present(view: View) -> Bool[Array, "*b A E"]:
 def masked_sum(rows: Float[Array, "*b N H"], mask: Array) -> Float[Array, "*b H"]:
     """The sum of the rows that a mask keeps; leading axes of the mask may have length 1.
 
-    As a product: XLA would compute the rows anew in the loop of a sum, which can take several times as long.
+    As a product, since XLA joins a sum with what its rows are computed from to one loop, which is slow on CPU.
     """
     weights = jnp.broadcast_to(mask[..., None, :], (*rows.shape[:-2], 1, rows.shape[-2])).astype(rows.dtype)
     return (weights @ rows)[..., 0, :]
