@@ -25,12 +25,22 @@ from alma.training.options import TrainingOptions
 from alma.training.preset_file import find_preset, preset_stem
 from alma.training.presets import FAST, with_actors
 
-OF_BOTH = ("networks", "optimiser", "clip", "popart", "final_rate", "target_rate", "target_episodes", "reward_scale")
+OF_BOTH = (
+    "networks",
+    "optimiser",
+    "clip",
+    "popart",
+    "final_rate",
+    "falls_from",
+    "target_rate",
+    "target_episodes",
+    "reward_scale",
+)
 
 ADVANCED = (
     *(f"{level}.{name}" for level in ("actors", "allocator") for name in OF_BOTH),
     *(f"actors.{name}" for name in ("window", "ends", "next_allocation", "imagination", "advice")),
-    *(f"allocator.{name}" for name in ("updates", "entropy_proposals", "max_age")),
+    *(f"allocator.{name}" for name in ("updates", "entropy_proposals", "max_age", "exploration")),
     *(f"collection.{name}" for name in ("decisions", "episodes_per_update")),
     *(f"exploration.{name}" for name in ("persistence", "proposal", "subtask")),
     "report",

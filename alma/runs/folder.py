@@ -166,7 +166,9 @@ class RunFolder:
 
     def saved(self) -> list[Path]:
         """Checkpoints, the newest first."""
-        return sorted((path for path in self.checkpoints.glob("*.ckpt") if path.stem.isdecimal()), reverse=True)
+        return sorted(
+            (path for path in self.checkpoints.glob("*.ckpt") if path.stem.isdecimal() and path.is_file()), reverse=True
+        )
 
     def save(self, state: TrainState, policy: Policy, notes: dict[str, Any]) -> Path:
         """Write the weights and a checkpoint; returns its path. The last two checkpoints are kept.
