@@ -10,8 +10,10 @@ from alma.play.episodes import play_episodes
 from alma.play.summary import Results
 from alma.runs import runtime
 from alma.runs.config import RunConfig, check_seed
+from alma.runs.devices import make_program, use_devices
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, extend
+from alma.runs.loop import train as train_runs
 from alma.runs.policy import Policy, load
 from alma.runs.progress import Progress
 from alma.training.options import with_overrides
@@ -49,6 +51,7 @@ def train(
     seed: int = 0,
     task_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    devices: int = 1,
     force: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Policy:
@@ -56,37 +59,46 @@ def train(
 
     `task` is a registered name or `module:Class`, `task_options` are its options. `preset` is the name of a preset, or
     a preset file (.toml, .json). `options` are hyperparameters that
-    differ from the preset, by their path: `{"actors.n_step": 3, "steps": 100_000}`. `on_progress` is called after
-    every chunk of training. `force` deletes an earlier run in the folder. `alma.resume` continues an interrupted run.
+    differ from the preset, by their path: `{"actors.n_step": 3, "steps": 100_000}`. `devices` are those that the run is
+    shared out over: accelerators, or processor cores if there are none and JAX was not used before. `on_progress` is
+    called after every chunk of training. `force` deletes an earlier run in the folder. `alma.resume` continues an interrupted run.
     """
     runtime.configure()
+    use_devices(devices)
     base, preset_options = find_preset(preset, task)
     chosen = with_overrides(preset_options, options or {})
     config = RunConfig(task, dict(task_options or {}), method, base, seed, chosen)
     folder = RunFolder(Path(out))
     config.make_trainer()  # raises errors before anything is written
     folder.create(config, force)
-    return _train(folder, config, on_progress)
+    return _train(folder, config, devices, on_progress)
 
 
 def resume(
-    run: str | Path, *, steps: int | None = None, on_progress: OnProgress | None = None, trust: bool = False
+    run: str | Path,
+    *,
+    steps: int | None = None,
+    devices: int | None = None,
+    on_progress: OnProgress | None = None,
+    trust: bool = False,
 ) -> Policy:
     """Continue an interrupted run from its last checkpoint, or a finished one up to `steps` environment steps.
 
-    Returns the trained policy. A run of a task or method of your own names its module, which is only imported with
+    Returns the trained policy. `devices` are as many as before if not given. A run of a task or method of your own names its module, which is only imported with
     `trust=True`.
     """
     runtime.configure()
     folder = RunFolder(Path(run))
     config = folder.read_config(trust)
+    devices = use_devices(devices or folder.devices or 1)
     if steps is not None:
         config = extend(folder, config, steps, logger.warning)
-    return _train(folder, config, on_progress)
+    return _train(folder, config, devices, on_progress)
 
 
-def _train(folder: RunFolder, config: RunConfig, on_progress: OnProgress | None) -> Policy:
-    Run(folder, config, CallbackDisplay(on_progress)).train()
+def _train(folder: RunFolder, config: RunConfig, devices: int, on_progress: OnProgress | None) -> Policy:
+    run = Run(folder, config, CallbackDisplay(on_progress))
+    train_runs([run], make_program(run.trainer, devices), run.display)
     return load(folder.path, trust=config.own_code)
 
 

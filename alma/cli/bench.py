@@ -13,6 +13,7 @@ from alma.cli.mirrors import FLAT
 from alma.cli.parsing import HELP, read
 from alma.runs import runtime
 from alma.runs.benchmark import benchmark_environment, benchmark_training
+from alma.runs.devices import use_devices
 from alma.training.preset_file import find_preset
 from alma.training.presets import with_actors
 from alma.training.trainer import Trainer
@@ -62,14 +63,22 @@ class BenchTrain:
     the preset has it for the task."""
     preset: PresetOrFile = "fast"
     """Preset of training options."""
+    devices: int = 1
+    """Devices to share training out over: accelerators, or processor cores if there are none."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
+    def __post_init__(self) -> None:
+        if self.devices < 1:
+            raise ValueError(f"devices must be at least 1, not {self.devices}")
+
     def run(self) -> None:
         _, options = find_preset(self.preset, self.choice.task)
+        options = with_actors(options, self.actors)
         result = benchmark_training(
-            Trainer(self.choice.make(), with_actors(options, self.actors), self.method),
+            Trainer(self.choice.make(), options, self.method),
             report=lambda text: messages.print(text, style="dim"),
+            devices=use_devices(self.devices),
         )
         result = {"preset": self.preset, **result}
         if self.json:
