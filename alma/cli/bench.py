@@ -13,10 +13,11 @@ from alma.cli.mirrors import FLAT
 from alma.cli.parsing import HELP, read
 from alma.runs import runtime
 from alma.runs.benchmark import benchmark_environment, benchmark_training
+from alma.runs.config import RunConfig
 from alma.runs.devices import use_devices
+from alma.runs.memory import check_room
 from alma.training.preset_file import find_preset
 from alma.training.presets import with_actors
-from alma.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,15 @@ class BenchTrain:
             raise ValueError(f"devices must be at least 1, not {self.devices}")
 
     def run(self) -> None:
-        _, options = find_preset(self.preset, self.choice.task)
+        base, options = find_preset(self.preset, self.choice.task)
         options = with_actors(options, self.actors)
+        config = RunConfig(self.choice.task, self.choice.task_options(), self.method, base, options=options)
+        use_devices(self.devices)
+        check_room(config)
         result = benchmark_training(
-            Trainer(self.choice.make(), options, self.method),
+            config.make_trainer(),
             report=lambda text: messages.print(text, style="dim"),
-            devices=use_devices(self.devices),
+            devices=self.devices,
         )
         result = {"preset": self.preset, **result}
         if self.json:

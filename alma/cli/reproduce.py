@@ -50,7 +50,7 @@ class Reproduce:
     no_plots: Switch = False
     """Write tables and data, but no pictures."""
     launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
-    """Where runs are trained, and what each of them gets."""
+    """Where runs are trained, and the resources of each."""
 
     def run(self) -> None:
         if self.out.exists() and not self.out.is_dir():
@@ -80,7 +80,7 @@ class Reproduce:
             raise ValueError(f"nothing to show: none of the runs is finished in {self.out / 'runs'}")
 
     def _figures(self) -> list[Figure]:
-        """Those that are asked for; of all of them, those that make sense with the preset and the steps."""
+        """The figures to write; with `all`, only those that the preset and the number of steps allow."""
         found = find_figures(self.figure, self.methods, self.settings)
         misfits = {figure.name: figure.misfit(self.preset, self.steps) for figure in found}
         if self.figure != "all" or all(misfits.values()):
@@ -90,7 +90,7 @@ class Reproduce:
         return [figure for figure in found if not misfits[figure.name]]
 
     def _write(self, figure: Figure, budget: Budget) -> bool:
-        """Play what is trained, and write the figure; what is there is left alone if there is nothing to show."""
+        """Evaluate the finished runs and write the figure. Without any, write nothing and keep an earlier one."""
         scores = score_all(figure, budget, self.out, messages)
         if not scores:
             messages.print(f"{figure.name}: none of its runs is finished; nothing is written")
@@ -106,7 +106,7 @@ class Reproduce:
         return True
 
     def _command(self, figure: Figure) -> str:
-        """What to type to have the same figure."""
+        """The command that writes the same figure."""
         words = ["alma", "reproduce", figure.name]
         words += ["--preset", self.preset] if self.preset != "fast" else []
         words += ["--seeds", self.seeds] if self.seeds is not None else []

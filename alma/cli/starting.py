@@ -1,4 +1,4 @@
-"""What happens before anything heavy is imported: Ctrl-C is answered from the first moment on.
+"""Handling of Ctrl-C while the package is imported; the package imports this module first.
 
 Importing takes a second or more, in which Python would answer with a long traceback, and some libraries would swallow
 the interrupt.

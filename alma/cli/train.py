@@ -20,6 +20,7 @@ from alma.runs.config import RunConfig
 from alma.runs.distributed import writer_first
 from alma.runs.folder import RunFolder
 from alma.runs.loop import TrainingFailed
+from alma.runs.memory import check_room
 from alma.runs.sinks import require_wandb
 from alma.training.options import TrainingOptions
 from alma.training.preset_file import find_preset, preset_stem
@@ -41,7 +42,7 @@ DETAILS = (
     *(f"launch.{name}" for name in ("cores", "memory", "gpus", "address", "slurm")),
     *(f"sharing.{name}" for name in ("coordinator", "processes", "process")),
 )
-"""What runs on other machines get, and how processes meet."""
+"""Options of the resources of runs and of their processes, which `alma train --help` leaves out as well."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,9 @@ class Train:
     wandb: bool = False
     """Log to Weights & Biases too (needs the package wandb)."""
     launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
-    """Where runs are trained, and what each of them gets."""
+    """Where runs are trained, and the resources of each."""
     sharing: Annotated[SharingOptions, FLAT] = field(default_factory=SharingOptions)
-    """On which devices a run is trained, in one process or several."""
+    """The devices and processes that one run is trained on."""
     help_all: Switch = False
     """Show all options, also those for the paper's preset, ablations and fine tuning."""
     options: Annotated[TrainingOptions, FLAT] = FAST
@@ -107,9 +108,12 @@ class Train:
         if self.together:
             self._train_together(jobs)
         elif self.seeds is not None or self.launch != LaunchOptions():
+            if self.launch.engine == "local":
+                check_room(configs[0], min(self.launch.parallel, len(configs)))
             self._launch(jobs)
         else:
             devices = self.sharing.begin()
+            check_room(configs[0])
             writer_first(lambda: folders[0].create(configs[0], self.force))
             train_in(folders[0], configs[0], self.quiet, self.wandb, devices)
 
@@ -140,11 +144,11 @@ class Train:
             job.folder.create(job.config, self.force)
 
     def _arguments(self) -> tuple[str, ...]:
-        """What processes that train a run are told besides its folder."""
+        """Arguments of `alma resume` for the processes that train the runs, besides the folder."""
         return (*self.sharing.arguments, *(("--wandb",) if self.wandb else ()))
 
     def configs(self) -> list[RunConfig]:
-        """What to train."""
+        """The configurations of the runs, one for each seed."""
         settings = dict(parse_setting(setting) for setting in self.set)
         seeds = [self.seed or 0] if self.seeds is None else parse_seeds(self.seeds)
         options = with_actors(self.options, self.actors)

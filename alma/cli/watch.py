@@ -16,7 +16,7 @@ from alma.viewer.animation import ENDINGS, check_out, write_animation
 from alma.viewer.page import PAGE, write_page
 from alma.viewer.page_data import Side, TeamLabels, page_data
 from alma.viewer.picture import draw_frames
-from alma.viewer.record import record
+from alma.viewer.record import MOST_RECORDED, record
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Watch(LearnedChoice):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_episodes(self.episodes)
+        check_episodes(self.episodes, MOST_RECORDED)
 
     def run(self) -> None:
         check_out(self.out, (PAGE, *ENDINGS))
@@ -64,7 +64,7 @@ class Watch(LearnedChoice):
         return TeamLabels(label, policy.config.method, self.allocator or "")
 
     def _other(self, policy: Policy, task: Task, name: str) -> tuple[TeamLabels, Team, TeamParams]:
-        """Who is watched beside them: the same actors under another allocator, or another run."""
+        """The team that is shown beside the first: the same actors under another allocator, or another run."""
         other = allocator_or_run(name, self.trusted, "watch against")
         if isinstance(other, str):
             beside = replace(self, allocator=name)

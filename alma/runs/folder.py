@@ -29,7 +29,8 @@ RUN_FILES = (
     "lock",
     "config.json",
 )
-"""Everything that a run writes into its folder, the configuration last: without it the folder is no run any more."""
+"""Everything that a run writes into its folder. `clear` deletes in this order: without a configuration, the folder is
+no longer recognised as a run."""
 
 CONFIG_KEYS = {"task", "method", "preset", "seed", "options"}
 """Entries of `config.json` by which a run is told from other folders that have a file of that name."""
@@ -59,7 +60,7 @@ class RunFolder:
 
     @property
     def log(self) -> Path:
-        """What the process of a run that was started by a launcher has printed."""
+        """The output of the process that a launcher started for the run."""
         return self.path / "train.log"
 
     @property
@@ -73,7 +74,7 @@ class RunFolder:
     def check_free(self, force: bool = False) -> None:
         """Raise a ValueError if the folder is not empty or, with --force, if it is not a run folder.
 
-        A run that ended before its first checkpoint is in nobody's way.
+        A run that ended before its first checkpoint may be overwritten.
         """
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file: choose another folder with --out")
@@ -95,7 +96,7 @@ class RunFolder:
             return False
 
     def is_blank(self) -> bool:
-        """Whether nothing would be lost: there is nothing but a run that ended before its first checkpoint, if that."""
+        """Whether the folder is empty, or holds only a run that ended before its first checkpoint."""
         names = {path.name for path in self.path.iterdir() if path.suffix != UNFINISHED}
         ours = names <= {*RUN_FILES} if self.is_run() else names <= {"lock", "checkpoints"}
         saved = [path for path in self.checkpoints.glob("*") if path.suffix != UNFINISHED]
@@ -131,7 +132,7 @@ class RunFolder:
         return from_json(read_json(self.config), trust, self.config)
 
     def read_result(self) -> dict[str, Any]:
-        """What the finished run says of itself."""
+        """The contents of `result.json`, checked."""
         return read_result(self.result)
 
     @contextmanager

@@ -26,14 +26,14 @@ from alma.task.simulator import Simulator, SimulatorError
 from alma.task.view import View
 
 MOST_FAILURES = 5
-"""How often a worker may fail without finishing an episode in between."""
+"""Failures of a worker, without finishing an episode in between, after which a `SimulatorError` is raised."""
 
 logger = logging.getLogger("alma")
 
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """Which simulator, and how many copies of it in how many processes."""
+    """Options of a pool: the simulator, the number of its copies, and the worker processes."""
 
     simulator: str
     """Its class, as `module:Class`."""
@@ -54,7 +54,7 @@ class Started(NamedTuple):
 
 
 class Stepped(NamedTuple):
-    """What a step of N episodes brought."""
+    """The results of a step of N episodes."""
 
     reached: View
     """Any view where the state is lost."""
@@ -189,7 +189,7 @@ class Pool:
         return seat % self.options.workers
 
     def _told(self, fault: Fault) -> str:
-        """A fault with all that tells where it happened."""
+        """The message of a fault, with simulator, worker, step and seed."""
         name = self.options.simulator
         if fault.seat == EMPTY:
             return f"the simulator {name} cannot be made: {fault.text}"

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 
 from alma.learning.learner import Metrics
 from alma.play.team import TeamParams
-from alma.training.memory import bytes_needed, check_fits, free_bytes
 from alma.training.program import Chunk
 from alma.training.trainer import Trainer, TrainState, live_params
 
@@ -39,15 +38,11 @@ class Together:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
     def compile(self, iterations: int) -> Chunk:
-        """Raises a ValueError if training will not fit into memory."""
-
         def chunk(state: TrainState) -> tuple[TrainState, Metrics]:
             return self.trainer.chunk(state, iterations)
 
         like = jax.eval_shape(lambda: self.begin(range(self.runs)))
-        compiled = jax.jit(jax.vmap(chunk), donate_argnums=0).lower(like).compile()
-        check_fits(bytes_needed(compiled, like), free_bytes(), f"{self.runs} runs in one program")
-        return compiled
+        return jax.jit(jax.vmap(chunk), donate_argnums=0).lower(like).compile()
 
     def checkpoint(self, state: TrainState, run: int) -> TrainState:
         return _row(state, run)

@@ -92,10 +92,14 @@ class Recording:
         return "a subtask has finished" if np.any(before & ~now) else "a subtask has appeared"
 
 
+MOST_RECORDED = 1_000
+"""Most episodes that are recorded at a time; all that is known of every step is kept."""
+
+
 @raises_plainly
 def record(task: Task, team: Team, params: TeamParams, episodes: int = 1, seed: int = 0) -> list[Recording]:
     """Record the first episodes of a seed, the same ones that `play_episodes` plays."""
-    check_episodes(episodes)
+    check_episodes(episodes, MOST_RECORDED)
     last, frames = jax.device_get(_play(task, team, params, episode_keys(seed, episodes)))
     return [_cut(team, *jax.tree.map(itemgetter(i), (last, frames))) for i in range(episodes)]
 

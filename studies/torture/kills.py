@@ -20,12 +20,18 @@ class Subject:
 
     name: str
     method: str
+    task: str = "save-the-city"
     processes: int = 1
     weight: int = 2
     """Its share of the kills."""
 
 
-SUBJECTS = (Subject("alma", "alma"), Subject("flat", "flat"), Subject("two-processes", "alma", 2, weight=1))
+SUBJECTS = (
+    Subject("alma", "alma"),
+    Subject("flat", "flat"),
+    Subject("starcraft", "alma", "starcraft"),
+    Subject("two-processes", "alma", processes=2, weight=1),
+)
 
 
 @dataclass
@@ -66,7 +72,7 @@ class Kills:
 
     def _new(self, name: str) -> RunFolder:
         run = RunFolder(self.folder / name)
-        run.create(small(self.subject.method, CHUNKS))
+        run.create(small(self.subject.method, CHUNKS, task=self.subject.task))
         return run
 
     def _address(self) -> str:

@@ -47,9 +47,9 @@ def test_training_goes_on_when_a_worker_dies(run):
 
 def test_a_run_goes_on_with_new_episodes(run):
     """The workers have ended since: every episode that was in play is cut off, and nothing else is lost."""
-    task = alma.load(run).task
+    task = alma.load(run, trust=True).task
     task.close()
-    alma.resume(run, steps=3072)
+    alma.resume(run, steps=3072, trust=True)
     last = [line for line in lines(run) if "episodes" in line][-1]
     assert last["step"] == 3072
     assert last["simulator_faults"] == 0
@@ -57,12 +57,13 @@ def test_a_run_goes_on_with_new_episodes(run):
 
 
 def test_a_policy_plays_and_is_shown(run, tmp_path):
-    results = alma.evaluate(run, episodes=4)
+    policy = alma.load(run, trust=True)
+    results = alma.evaluate(policy, episodes=4)
     assert (results.length <= 8).all()
-    by_rule = alma.evaluate(run, episodes=4, actors="push", allocator="heuristic:first")
+    by_rule = alma.evaluate(policy, episodes=4, actors="push", allocator="heuristic:first")
     assert by_rule.success_rate == 1.0
-    assert alma.watch(run, episodes=1, out=tmp_path / "page.html").stat().st_size > 10_000
-    alma.load(run).task.close()
+    assert alma.watch(policy, episodes=1, out=tmp_path / "page.html").stat().st_size > 10_000
+    policy.task.close()
 
 
 def test_the_benchmark_tells_how_much_of_the_speed_is_left(monkeypatch):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from helpers.doors import SMALL, Doors
 
-from alma.training import memory, together
 from alma.training.together import Together
 from alma.training.trainer import Trainer
 
@@ -48,26 +47,3 @@ def test_checkpoints_come_back_as_they_were(trained):
     placed = TOGETHER.place([TOGETHER.checkpoint(state, run) for run in range(2)])
     for a, b in zip(jax.tree.leaves(state.actors), jax.tree.leaves(placed.actors), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_runs_that_do_not_fit_into_memory_are_refused_before_they_begin(monkeypatch):
-    monkeypatch.setattr(together, "free_bytes", lambda: 1_000_000)
-    with pytest.raises(
-        ValueError, match=r"2 runs in one program need .* GB, and 0\.0 GB are free: train fewer --seeds"
-    ):
-        TOGETHER.compile(ITERATIONS)
-
-
-def test_free_memory_is_what_the_system_says_is_available(monkeypatch, tmp_path):
-    told = tmp_path / "meminfo"
-    told.write_text("MemTotal:       24000000 kB\nMemAvailable:    2000000 kB\n")
-    monkeypatch.setattr(memory, "MEMORY", told)
-    assert memory.free_bytes() == 2_000_000 * 1024
-    monkeypatch.setattr(memory, "MEMORY", tmp_path / "none")
-    assert memory.free_bytes() is None
-    memory.check_fits(10**15, None, "runs")
-
-
-def test_what_a_program_needs_is_at_least_its_state():
-    compiled = jax.jit(lambda x: x + 1, donate_argnums=0).lower(jnp.zeros((1000, 1000))).compile()
-    assert memory.bytes_needed(compiled, jnp.zeros((1000, 1000))) >= 4_000_000
