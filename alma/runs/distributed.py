@@ -31,7 +31,10 @@ def join_run(coordinator: str | None = None, processes: int | None = None, proce
     try:
         jax.distributed.initialize(coordinator, processes, process, coordinator_bind_address=coordinator)
     except (RuntimeError, ValueError) as error:
-        raise ValueError(f"the processes of the run did not meet: {error}") from None
+        advice = (
+            "" if any(given) else "; without SLURM, Open MPI or Kubernetes give --coordinator, --processes, --process"
+        )
+        raise ValueError(f"the processes of the run did not meet: {error}{advice}") from None
 
 
 def is_writer() -> bool:

@@ -67,3 +67,28 @@ def test_a_run_to_resume_must_be_named(trained, arguments):
         run(*arguments)
     assert stopped.value.code
     assert not trained
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["one", "other"], "resume one run at a time, or several of one program with --together"),
+        (["one", "other", "--together", "--devices", "2"], "--together trains in one process on one device"),
+        (["one", "--devices", "0"], "--devices must be at least 1, not 0"),
+    ],
+)
+def test_runs_that_cannot_go_on_like_that_are_refused(trained, arguments, message):
+    with pytest.raises(SystemExit, match=message):
+        run("resume", *arguments)
+    assert not trained
+
+
+def test_runs_that_are_trained_together_differ_in_their_seeds_alone(trained, monkeypatch):
+    together = []
+    monkeypatch.setattr(resume, "train_together_in", lambda folders, configs, quiet: together.append(configs))
+    monkeypatch.setattr(RunFolder, "read_config", lambda folder, trust: replace(BEFORE, seed=len(folder.path.name)))
+    run("resume", "a", "bc", "--together")
+    assert [[config.seed for config in configs] for configs in together] == [[1, 2]]
+    monkeypatch.setattr(RunFolder, "read_config", lambda folder, trust: replace(BEFORE, method=folder.path.name))
+    with pytest.raises(SystemExit, match="runs that differ in nothing but their seeds"):
+        run("resume", "flat", "copa", "--together")
