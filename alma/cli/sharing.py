@@ -12,8 +12,8 @@ class SharingOptions:
     """On which devices a run is trained, in one process or several."""
 
     devices: int | None = None
-    """Devices to share the run out over: accelerators, or processor cores if there are none. With --distributed, those
-    of each process. If not given: as many as before for a run that goes on, 1 for a new one."""
+    """Devices to share the run out over (with --distributed, of each process): accelerators, or processor cores if
+    there are none. If not given: 1; for a run that goes on, as many as before."""
     distributed: Switch = False
     """Train one run in several processes, on one machine or more: start the same command in each. SLURM, Open MPI and
     Kubernetes tell every process which one it is; elsewhere give --coordinator, --processes and --process."""

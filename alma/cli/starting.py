@@ -8,7 +8,6 @@ import itertools
 import os
 import signal
 import sys
-from typing import Any, NoReturn
 
 INTERRUPTED = 130
 """The exit status of a program that was ended by Ctrl-C."""
@@ -26,7 +25,7 @@ def answer_ctrl_c() -> None:
     signal.signal(signal.SIGINT, _end)
 
 
-def _end(number: int, frame: Any) -> NoReturn:
+def _end(number: int, frame: object) -> None:
     os.write(2, b"alma: stopped before anything was begun\n")
     os._exit(INTERRUPTED)
 

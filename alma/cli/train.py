@@ -40,7 +40,8 @@ ADVANCED = (
 
 DETAILS = (
     *(f"launch.{name}" for name in ("cores", "memory", "gpus", "address", "slurm")),
-    *(f"sharing.{name}" for name in ("coordinator", "processes", "process")),
+    *(f"sharing.{name}" for name in ("distributed", "coordinator", "processes", "process")),
+    "together",
 )
 """Options of the resources of runs and of their processes, which `alma train --help` leaves out as well."""
 
@@ -67,7 +68,7 @@ class Train:
     seeds: str | None = None
     """Several seeds (`0..4`, or `1,5,7`), each in its own folder; finished runs are kept."""
     together: Switch = False
-    """Train all --seeds in one program, on one device: for accelerators. On processor cores, --jobs is faster."""
+    """Train all --seeds in one program: for accelerators. On processor cores, --jobs is faster."""
     out: Path | None = None
     """Folder of the run. If not given: runs/TASK-METHOD-PRESET-SEED, with --actors after METHOD. With --seeds, -SEED is
     appended."""

@@ -16,7 +16,7 @@ from alma.viewer.animation import ENDINGS, check_out, write_animation
 from alma.viewer.page import PAGE, write_page
 from alma.viewer.page_data import Side, TeamLabels, page_data
 from alma.viewer.picture import draw_frames
-from alma.viewer.record import MOST_RECORDED, record
+from alma.viewer.record import record
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Watch(LearnedChoice):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_episodes(self.episodes, MOST_RECORDED)
+        check_episodes(self.episodes)
 
     def run(self) -> None:
         check_out(self.out, (PAGE, *ENDINGS))

@@ -1,5 +1,6 @@
 """Playing whole episodes without exploration."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +21,8 @@ from alma.task.callbacks import raises_plainly
 from alma.task.outcome import Outcome
 from alma.task.task import Task
 from alma.task.view import NOBODY, View, team_size
+
+logger = logging.getLogger("alma")
 
 
 @jax.tree_util.register_dataclass
@@ -195,7 +198,7 @@ def play_episodes(
     parallel = min(parallel, episodes, task.parallel or episodes)
     keys = episode_keys(seed, -(-episodes // parallel) * parallel)
     batches: list[Results] = []
-    solved = 0
+    solved, faults = 0, task.faults
     for first in range(0, episodes, parallel):
         played, sizes = _play_batch(task, team, params, keys[first : first + parallel])
         rows = slice(min(parallel, episodes - first))
@@ -212,4 +215,6 @@ def play_episodes(
         solved += int(np.sum(batches[-1].success))
         if on_progress:
             on_progress(first + len(batches[-1].success), solved)
+    if lost := task.faults - faults:
+        logger.warning("%d episodes were cut off because the simulator failed: they count as not solved", lost)
     return join(batches)

@@ -45,7 +45,7 @@ def test_ctrl_c_is_answered_while_everything_is_imported():
 
 
 def test_ctrl_c_ends_what_has_nothing_to_save():
-    with alma("play", *TASK, "--episodes", 10**8, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with alma("play", *TASK, "--episodes", 10**7, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         told, status = interrupted(process, said="compiling")
     assert (told, status) == ("stopped\n", 130)
 

@@ -30,7 +30,11 @@ def test_a_run_is_what_it_is_alone(trained, run):
     for a, b in zip(jax.tree.leaves(alone), jax.tree.leaves(TOGETHER.checkpoint(state, run)), strict=True):
         if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
             a, b = jax.random.key_data(a), jax.random.key_data(b)
-        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+        if jnp.issubdtype(a.dtype, jnp.floating):
+            # Adam makes much of gradients that are next to nothing: a third of one of its steps may be rounding.
+            np.testing.assert_allclose(a, b, rtol=1e-2, atol=SMALL.actors.learning_rate / 3)
+        else:
+            np.testing.assert_array_equal(a, b)
     assert TOGETHER.metrics(metrics, run) == pytest.approx(
         {name: float(value) for name, value in numbers.items()}, rel=1e-3
     )

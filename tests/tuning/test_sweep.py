@@ -7,7 +7,7 @@ from helpers.engine import finish
 
 from alma.reproduce.figures import FIGURES
 from alma.reproduce.running import Budget, plan
-from alma.tuning.outcomes import outcomes_of, records_of
+from alma.tuning.results import records_of, results_of
 from alma.tuning.sweep import Sweep, read_sweep
 
 
@@ -123,7 +123,7 @@ def test_what_came_of_a_sweep_is_a_row_for_each_combination(tmp_path):
     for run, rate in zip(runs[:3], (0.2, 0.5, 0.4), strict=True):  # the last one is not finished
         run.job.folder.create(run.job.config)
         finish(run.job, rate)
-    first, second = outcomes_of(runs)
+    first, second = results_of(runs)
     assert (first.options, first.seeds, first.solved.value) == ("actors.n_step=1", (0, 1), pytest.approx(0.3))
     assert (second.options, second.seeds, second.mean_return) == ("actors.n_step=3", (0,), pytest.approx(5.0))
     records = records_of(runs)
