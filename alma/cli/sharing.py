@@ -12,11 +12,11 @@ class SharingOptions:
     """On which devices a run is trained, in one process or several."""
 
     devices: int | None = None
-    """Devices to share the run out over (with --distributed, of each process): accelerators, or processor cores if
-    there are none. If not given: 1; for a run that goes on, as many as before."""
+    """Devices to train on: accelerators, or else cores. If not given: 1, or as before."""
     distributed: Switch = False
-    """Train one run in several processes, on one machine or more: start the same command in each. SLURM, Open MPI and
-    Kubernetes tell every process which one it is; elsewhere give --coordinator, --processes and --process."""
+    """Train one run in several processes, on one machine or more, each on --devices of its own; start the command in
+    each. SLURM, Open MPI and Kubernetes tell every process which one it is; elsewhere give --coordinator, --processes
+    and --process."""
     coordinator: str | None = None
     """Address of process 0 of a distributed run, such as 10.0.0.1:1234."""
     processes: int | None = None

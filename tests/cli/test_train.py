@@ -136,7 +136,6 @@ def test_actors_are_chosen_by_name(monkeypatch, tmp_path):
         (["starcraft"], preset("fast", "starcraft")),
         (["--no-quiet", "starcraft"], preset("fast", "starcraft")),
         (["--quiet", "starcraft", "--preset", "paper"], preset("paper", "starcraft")),
-        (["--preset=tiny", "--", "starcraft"], preset("tiny", "starcraft")),
         (["save-the-city", "--out", "starcraft"], preset("fast")),
         (["--actors.n-step", "3", "starcraft"], with_overrides(preset("fast", "starcraft"), {"actors.n_step": 3})),
         (["--actors.popart", "starcraft"], with_overrides(preset("fast", "starcraft"), {"actors.popart": True})),
