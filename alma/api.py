@@ -10,7 +10,7 @@ from alma.play.episodes import play_episodes
 from alma.play.summary import Results
 from alma.runs import runtime
 from alma.runs.config import RunConfig, check_seed
-from alma.runs.devices import make_program, use_devices
+from alma.runs.devices import make_program
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, extend
 from alma.runs.loop import train as train_runs
@@ -71,7 +71,7 @@ def train(
     continues an interrupted run.
     """
     runtime.configure()
-    use_devices(devices)
+    runtime.use_cpu_devices(devices)
     if wandb:
         require_wandb()  # before anything is written
     base, preset_options = find_preset(preset, task)
@@ -103,7 +103,8 @@ def resume(
         require_wandb()
     folder = RunFolder(Path(run))
     config = folder.read_config(trust)
-    devices = use_devices(devices or folder.devices or 1)
+    devices = devices or folder.devices or 1
+    runtime.use_cpu_devices(devices)
     if steps is not None:
         config = extend(folder, config, steps, logger.warning)
     return _train(folder, config, devices, on_progress, wandb)

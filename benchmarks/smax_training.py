@@ -95,7 +95,8 @@ class Learner:
         observations = self.stack(observations)
         params = self.network.init(net_key, observations)
         buffer = self.begin_buffer(self.example(observations, environments))
-        return State(key, environments, observations, params, params, self.rule.init(params), buffer)
+        target = jax.tree.map(jnp.copy, params)
+        return State(key, environments, observations, params, target, self.rule.init(params), buffer)
 
     def example(self, observations, environments):
         available = self.available(environments)

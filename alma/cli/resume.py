@@ -54,7 +54,7 @@ class Resume:
         configs = [folder.read_config(self.trust) for folder in folders]
         if self.together:
             check_differ_in_seeds(configs)
-        devices = self.sharing.begin(None if self.sharing.distributed else folders[0].devices)
+        devices = self.sharing.begin(configs[0], folders[0].devices)
         if self.steps is not None:
             distributed.writer_first(partial(extend_all, folders, configs, self.steps))
             configs = [folder.read_config(self.trust) for folder in folders]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from alma.cli.arguments import Switch
+from alma.runs import runtime
+from alma.runs.config import RunConfig
 from alma.runs.devices import use_devices
 from alma.runs.distributed import join_run
 
@@ -12,7 +14,7 @@ class SharingOptions:
     """On which devices a run is trained, in one process or several."""
 
     devices: int | None = None
-    """Devices to train on: accelerators, or else cores. If not given: 1, or as before."""
+    """Devices to train on: accelerators, or else cores. If not given: 1, or cores where that is faster."""
     distributed: Switch = False
     """Train one run in several processes, on one machine or more, each on --devices of its own; start the command in
     each. SLURM, Open MPI and Kubernetes tell every process which one it is; elsewhere give --coordinator, --processes
@@ -35,11 +37,12 @@ class SharingOptions:
         """What to tell `alma resume` in other processes, each of which trains a run of its own."""
         return () if self.devices is None else ("--devices", str(self.devices))
 
-    def begin(self, before: int | None = None) -> int:
+    def begin(self, config: RunConfig, before: int | None = None) -> int:
         """Make cores devices and meet the other processes, before JAX is used; returns the number of devices of each
         process. `before` is the number of devices that the run was last trained on.
         """
-        devices = use_devices(self.devices or before or 1)
-        if self.distributed:
-            join_run(self.coordinator, self.processes, self.process)
-        return devices
+        if not self.distributed:
+            return use_devices(config, self.devices or before)
+        runtime.use_cpu_devices(self.devices or 1)
+        join_run(self.coordinator, self.processes, self.process)
+        return self.devices or 1

@@ -113,7 +113,7 @@ class Train:
                 check_room(configs[0], min(self.launch.parallel, len(configs)))
             self._launch(jobs)
         else:
-            devices = self.sharing.begin()
+            devices = self.sharing.begin(configs[0])
             check_room(configs[0])
             writer_first(lambda: folders[0].create(configs[0], self.force))
             train_in(folders[0], configs[0], self.quiet, self.wandb, devices)

@@ -1,18 +1,49 @@
 """The devices that a run is trained on: accelerators, or processor cores if there are none, each as a JAX device."""
 
+from functools import partial
+
 import jax
 
 from alma.runs import runtime
+from alma.runs.config import RunConfig
+from alma.training.options import TrainingOptions
 from alma.training.program import OneDevice, Program
-from alma.training.sharding import Sharded
+from alma.training.sharding import Sharded, share_of
 from alma.training.trainer import Trainer
 
+ENVIRONMENTS_EACH, BATCH_EACH = 64, 256
+"""The least environments and transitions of a batch for which a core becomes a device of its own by default."""
 
-def use_devices(count: int) -> int:
-    """Make cores devices if there is no accelerator, before the first use of JAX; returns the count."""
+
+def usual_devices(config: RunConfig) -> int:
+    """The number of processor cores to share a run out over if nobody says otherwise: as many as have enough to do.
+
+    1 for code of the user's own, which may compute something over a whole batch.
+    """
+    options = config.options
+    most = min(
+        runtime.cores(), options.collection.environments // ENVIRONMENTS_EACH, options.actors.batch // BATCH_EACH
+    )
+    return 1 if config.own_code else max(filter(partial(_divides, options), range(2, most + 1)), default=1)
+
+
+def _divides(options: TrainingOptions, devices: int) -> bool:
+    """Whether so many devices can have equal shares of a run."""
+    try:
+        share_of(options, devices)
+    except ValueError:
+        return False
+    return True
+
+
+def use_devices(config: RunConfig, asked: int | None = None) -> int:
+    """The number of devices to train on. Makes cores devices if there are no accelerators, before JAX is used."""
+    count = asked or usual_devices(config)
     if count > 1:
         runtime.use_cpu_devices(count)
-    return count
+    if asked or count == 1:
+        return count
+    return min(count, jax.local_device_count()) if jax.default_backend() == "cpu" else 1
 
 
 def make_program(trainer: Trainer, devices: int = 1) -> Program:

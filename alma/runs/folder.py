@@ -191,8 +191,8 @@ class RunFolder:
     @property
     def devices(self) -> int | None:
         """The number of devices that the run was last trained on; None if there is no checkpoint that tells."""
-        with suppress(CheckpointError, KeyError, IndexError):
-            return load_notes(self.saved()[0])["devices"]
+        with suppress(CheckpointError, IndexError):
+            return load_notes(self.saved()[0]).get("devices", 1)
         return None
 
     def saved_steps(self) -> set[int]:

@@ -15,14 +15,16 @@ import numpy as np
 import pytest
 from helpers.doors import SMALL
 
+from alma.runs import runtime
 from alma.runs.config import RunConfig
-from alma.runs.devices import make_program
+from alma.runs.devices import make_program, use_devices, usual_devices
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, train
 from alma.runs.policy import WEIGHTS
 from alma.runs.signals import Interrupted
 from alma.runs.weights import read_weights
-from alma.training.options import ReportOptions
+from alma.training.options import ReportOptions, with_overrides
+from alma.training.presets import preset
 
 CHUNK = 640
 REPORT = ReportOptions(
@@ -75,6 +77,30 @@ def test_a_run_moves_to_another_number_of_devices(tmp_path):
 def test_there_must_be_as_many_devices():
     with pytest.raises(ValueError, match=f"devices must be at most {jax.local_device_count()}, as many as JAX has"):
         make_program(CONFIG.make_trainer(), 100)
+
+
+@pytest.mark.parametrize(
+    ("cores", "changes", "devices"),
+    [
+        (1, {}, 1),
+        (2, {}, 2),
+        (64, {}, 2),  # 64 environments and 256 transitions each
+        (64, {"collection.environments": 256, "actors.batch": 1024}, 4),
+        (3, {"collection.environments": 256, "actors.batch": 1024}, 2),  # what can be divided
+        (64, {"actors.batch": 128}, 1),
+    ],
+)
+def test_cores_are_devices_as_long_as_each_has_enough_to_do(monkeypatch, cores, changes, devices):
+    monkeypatch.setattr(runtime, "cores", lambda: cores)
+    options = with_overrides(preset("fast", "save-the-city"), changes)
+    assert usual_devices(RunConfig("save-the-city", options=options)) == devices
+    assert use_devices(RunConfig("save-the-city", options=options), 3) == 3, "as asked"
+
+
+def test_code_of_the_user_s_own_is_trained_on_one_device(monkeypatch):
+    monkeypatch.setattr(runtime, "cores", lambda: 2)
+    assert usual_devices(RunConfig("helpers.doors:Doors")) == 1
+    assert usual_devices(RunConfig("save-the-city", method="helpers.doors:MINE")) == 1
 
 
 # ---- several processes
