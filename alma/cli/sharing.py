@@ -14,7 +14,7 @@ class SharingOptions:
     """On which devices a run is trained, in one process or several."""
 
     devices: int | None = None
-    """Devices to train on: accelerators, or else cores. If not given: 1, or cores where that is faster."""
+    """Devices to train on: accelerators, or else cores. If not given: 1, or cores if faster."""
     distributed: Switch = False
     """Train one run in several processes, on one machine or more, each on --devices of its own; start the command in
     each. SLURM, Open MPI and Kubernetes tell every process which one it is; elsewhere give --coordinator, --processes
