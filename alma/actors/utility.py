@@ -35,7 +35,7 @@ class Utility(nn.Module):
         strategy: Float[Array, "*b A H"] | None = None,
         action: Int[Array, "*b A"] | None = None,
     ) -> Float[Array, "*b G A U"]:
-        """The values of all actions; with `action`, those of one action of each agent alone, which cost less (U = 1)."""
+        """The values of all actions; with `action`, of this one action of each agent alone, which costs less: U = 1."""
         # The last action of an agent is one of its features.
         features = with_actions(view, last_action, self.actions)
         hidden = nn.relu(self.trunk(features, view.relations, attends))
