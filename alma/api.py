@@ -12,6 +12,7 @@ from alma.runs import runtime
 from alma.runs.config import RunConfig, check_seed
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, extend
+from alma.runs.memory import check_room
 from alma.runs.policy import Policy, load
 from alma.runs.progress import Progress
 from alma.runs.sinks import require_wandb
@@ -72,6 +73,7 @@ def train(
     config = RunConfig(task, dict(task_options or {}), method, base, seed, chosen)
     folder = RunFolder(Path(out))
     config.make_trainer()  # raises errors before anything is written
+    check_room(config)
     folder.create(config, force)
     return _train(folder, config, on_progress, wandb)
 

@@ -131,13 +131,19 @@ def parse_setting(setting: str) -> tuple[str, Any]:
     return name, text
 
 
+MOST_SEEDS = 10_000
+"""Most runs that one command prepares."""
+
+
 def parse_seeds(text: str) -> list[int]:
     """`0..4` is five seeds; `1,5,7` is three."""
     first, dots, last = text.partition("..")
     try:
-        seeds = list(range(int(first), int(last) + 1)) if dots else [int(part) for part in text.split(",")]
+        seeds = range(int(first), int(last) + 1) if dots else [int(part) for part in text.split(",")]
     except ValueError:
         seeds = []
+    if len(seeds) > MOST_SEEDS:
+        raise ValueError(f"seeds must be at most {MOST_SEEDS}, and {text!r} are {len(seeds)}")
     if not seeds or len(set(seeds)) != len(seeds):
         raise ValueError(f"write seeds as 0..4 or 1,5,7, each once, not {text!r}")
-    return seeds
+    return list(seeds)

@@ -127,6 +127,8 @@ def message_of(error: Exception, task: str | None) -> str:
         return f"{describe_error(error)} ({TRACEBACK} shows all of it)"
     if isinstance(error, OSError | ValueError):
         return str(error)
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):  # what JAX's errors begin with
+        return "there is not enough memory: lower sizes, such as --collection.buffer, --actors.batch or --jobs"
     if task and is_imported(task):  # what a task returns may not fit long after it was called
         question = f"does the task keep its contract? `alma check {task}` tells, {TRACEBACK} shows where"
         return f"{describe_error(error)}: {question}"

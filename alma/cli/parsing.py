@@ -65,6 +65,8 @@ def parse(
 
     `defaults` are for fields that start from other values than the dataclass has. Hidden flags are not known either.
     """
+    if "--" in arguments:
+        raise ValueError("leave out --: what does not begin with - is never taken for an option")
     check_values(kind, arguments)
     shown: Any = mirror_type(kind, hidden)
     start = {name: mirror_value(value, hidden_below(hidden, name)) for name, value in (defaults or {}).items()}

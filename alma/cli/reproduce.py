@@ -18,6 +18,9 @@ from alma.reproduce.scores import curves_of, score_all
 from alma.reproduce.writing import missing, write_figure
 from alma.runs.loop import TrainingFailed
 
+PUBLISHED = Path(__file__).parents[2] / "results"
+"""The folder of the published runs, which come with the source code. There is none where only the package is."""
+
 
 @dataclass(frozen=True)
 class Reproduce:
@@ -58,7 +61,8 @@ class Reproduce:
         figures = self._figures()
         seeds = None if self.seeds is None else tuple(parse_seeds(self.seeds))
         budget = Budget(self.preset, seeds, self.steps)
-        runs = plan(figures, budget, self.out)
+        shown = self._folder_of_runs()
+        runs = plan(figures, budget, shown)
         for run in runs:
             run.check()
         if self.dry_run:
@@ -73,11 +77,18 @@ class Reproduce:
                 soft_wrap=True,
             )
         failed = [] if self.no_train else train_all(runs, self.launch.make(self.out), messages)
-        written = [self._write(figure, budget) for figure in figures]
+        written = [self._write(figure, budget, shown) for figure in figures]
         if failed:
             raise TrainingFailed("; ".join(failed))
         if not any(written):
-            raise ValueError(f"nothing to show: none of the runs is finished in {self.out / 'runs'}")
+            raise ValueError(f"nothing to show: none of the runs is finished in {shown / 'runs'}")
+
+    def _folder_of_runs(self) -> Path:
+        """The folder whose runs are shown: with --no-train, that of the published ones if there are none in OUT."""
+        if not self.no_train or (self.out / "runs").exists() or not (PUBLISHED / "runs").exists():
+            return self.out
+        messages.print(f"there are no runs in {self.out}: showing the published ones, of {PUBLISHED}", soft_wrap=True)
+        return PUBLISHED
 
     def _figures(self) -> list[Figure]:
         """The figures to write; with `all`, only those that the preset and the number of steps allow."""
@@ -89,15 +100,22 @@ class Reproduce:
             messages.print(f"left out: {misfit}", soft_wrap=True)
         return [figure for figure in found if not misfits[figure.name]]
 
-    def _write(self, figure: Figure, budget: Budget) -> bool:
+    def _write(self, figure: Figure, budget: Budget, shown: Path) -> bool:
         """Evaluate the finished runs and write the figure. Without any, write nothing and keep an earlier one."""
-        scores = score_all(figure, budget, self.out, messages)
+        scores = score_all(figure, budget, shown, messages)
         if not scores:
             messages.print(f"{figure.name}: none of its runs is finished; nothing is written")
             return False
-        curves = curves_of(figure, budget, self.out)
+        curves = curves_of(figure, budget, shown)
         files = write_figure(
-            figure, budget, scores, curves, self.out, command=self._command(figure), plots=not self.no_plots
+            figure,
+            budget,
+            scores,
+            curves,
+            self.out,
+            runs_in=shown / "runs",
+            command=self._command(figure),
+            plots=not self.no_plots,
         )
         absent = missing(figure, budget, scores)
         without = f" ({len(absent)} points are missing: see summary.json)" if absent else ""

@@ -35,8 +35,8 @@ def play_with_progress(task: Task, team: Team, params: TeamParams, episodes: int
     ) as progress:
         bar = progress.add_task("", total=episodes, solved=COMPILING)
 
-        def update(played: int, results: Results) -> None:
-            progress.update(bar, completed=played, solved=f"solved {results.success.mean():.0%}")
+        def update(played: int, solved: int) -> None:
+            progress.update(bar, completed=played, solved=f"solved {solved / played:.0%}")
 
         return play_episodes(task, team, params, episodes, seed, on_progress=update)
 

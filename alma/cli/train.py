@@ -18,6 +18,7 @@ from alma.launch.launcher import train_all
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, TrainingFailed
+from alma.runs.memory import check_room
 from alma.runs.progress import make_display
 from alma.runs.sinks import require_wandb
 from alma.training.options import TrainingOptions
@@ -89,6 +90,8 @@ class Train:
         new = [config for folder, config in zip(folders, configs, strict=True) if not folder.config.exists()]
         check_own_tasks(configs if self.force else new)  # complains before anything is written
         configs[0].make_trainer()  # so does this
+        if self.launch.engine == "local":
+            check_room(configs[0], min(self.launch.parallel, len(configs)))
         if self.seeds is not None or self.launch != LaunchOptions():
             self._launch([Job(*run, self._arguments()) for run in zip(folders, configs, strict=True)])
             return

@@ -11,6 +11,7 @@ from alma.launch.cores import share_out_cores
 from alma.launch.engine import ALIVE, Status, of_process
 from alma.launch.job import Job
 from alma.launch.worker import start_process
+from alma.runs.runtime import machine_memory
 
 
 class Seat(NamedTuple):
@@ -81,9 +82,7 @@ def check_jobs(jobs: int) -> None:
 
 def check_memory(jobs: int, memory: float) -> None:
     """Raise a ValueError if so many jobs with so many GB each do not fit into this machine."""
-    if not hasattr(os, "sysconf"):
-        return
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    there = machine_memory() / 1e9
     if jobs * memory > there:
         raise ValueError(f"{jobs} jobs with {memory:g} GB each do not fit into {there:.1f} GB: choose fewer --jobs")
 

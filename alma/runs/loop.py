@@ -21,7 +21,8 @@ from alma.runs import distributed, runtime
 from alma.runs.config import RunConfig, learning_config, to_json
 from alma.runs.folder import RunFolder
 from alma.runs.lock import Lock
-from alma.runs.metrics import EVALUATION, MetricAccumulator
+from alma.runs.memory import check_room
+from alma.runs.metrics import EVALUATION, MetricAccumulator, read_metrics
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import COMPILING, Display, Progress, mean_progress
 from alma.runs.signals import Interrupted, listening, stop_on_signal
@@ -68,6 +69,7 @@ class Run:
     def prepare(self) -> None:
         """Make sure that the folder is in order, and that nothing is left of a process that was killed."""
         self.folder.check_resumable()
+        read_metrics(self.folder.metrics)  # complains of damage, before anything is compiled
         self.folder.checkpoints.mkdir(exist_ok=True)
         self.folder.delete_unfinished()
 
@@ -232,6 +234,8 @@ def _prepare(
             raise Interrupted(f"stopped while compiling; go on with: {resume_command(runs)}")
 
     began = time.monotonic()
+    if jax.process_count() == 1:  # several share the state out
+        listening(lambda: check_room(runs[0].config, len(runs)), give_up)
     states = _load(runs)
     if states:
         state = program.place(states)

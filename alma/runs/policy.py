@@ -271,7 +271,7 @@ def load(path: str | Path, *, trust: Trust = False, task: str | None = None) -> 
     """
     path = locate(path)
     file = path / WEIGHTS if path.is_dir() else path
-    if not file.exists():
+    if not file.is_file():
         raise ValueError(f"cannot load {path}: {_why_nothing_is_there(path)}")
     data, tensors = read_weights(file)
     if trust is not True and task is not None:

@@ -168,12 +168,15 @@ class Pool:
         for number, text in failed.items():
             faults.append(Fault(int(self.memory.seat[number]), text, lasting=False))
         told = {fault: self._told(fault) for fault in faults}
+        occupied = np.flatnonzero(self.seats.episode != EMPTY).tolist()
         for fault in faults:
             if fault.lasting:
                 raise SimulatorError(told[fault])
-            logger.warning("%s\nIts episode is cut off.", told[fault])
-        occupied = np.flatnonzero(self.seats.episode != EMPTY)
-        gone = {fault.seat for fault in faults} | {s for s in occupied.tolist() if self._worker_of(s) in failed}
+            number = self._worker_of(fault.seat)
+            count = sum(self._worker_of(seat) == number for seat in occupied) if number in failed else 1
+            lost = "The episode is" if count == 1 else f"All {count} episodes of this worker are"
+            logger.warning("%s\n%s cut off.", told[fault], lost)
+        gone = {fault.seat for fault in faults} | {seat for seat in occupied if self._worker_of(seat) in failed}
         self.faults += len(gone)
         self.seats.leave(gone)
         for fault in {self._worker_of(fault.seat): fault for fault in faults}.values():

@@ -23,6 +23,10 @@ REPEATED_STEPS = 20
 """Steps of an episode that are repeated without vmap and scan, to check that the results are the same."""
 
 
+MOST_STEPS = 10_000
+"""Steps of an episode that are checked by default; everything about them is kept in memory."""
+
+
 class TaskError(ValueError):
     """A task breaks the contract. The message lists every breach that was found."""
 
@@ -47,11 +51,11 @@ class CheckedStep(NamedTuple):
 def check_task(task: Task, *, episodes: int = 8, steps: int | None = None, seed: int = 0) -> None:
     """Check a task against the whole contract with random play; raise a `TaskError` that lists every breach.
 
-    `steps` is the most steps of each episode that are checked; by default whole episodes are.
+    `steps` is the most steps of each episode that are checked; by default whole episodes are, up to 10,000 steps.
     """
     if not isinstance(task.spec, TaskSpec):
         raise TaskError(f"spec must be a TaskSpec, not a {type(task.spec).__name__}")
-    steps = task.spec.max_steps if steps is None else steps
+    steps = min(task.spec.max_steps, MOST_STEPS) if steps is None else steps
     if episodes < 1 or steps < 1:
         raise ValueError(f"check_task needs at least 1 episode and 1 step, not {episodes} and {steps}")
     # Everything below relies on shapes and dtypes, so these breaches are raised first.

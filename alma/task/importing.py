@@ -7,6 +7,7 @@ unless the user trusts it or has named the same code.
 import difflib
 import importlib
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -55,10 +56,11 @@ def _import_module(name: str) -> ModuleType:
                 f"there is no module {error.name!r} in {Path.cwd()}, nor where PYTHONPATH points: change to its folder"
             ) from None
         raise ValueError(describe_error(error)) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a module that is meant as a program may end itself
         raise ValueError(describe_error(error)) from error
     finally:
-        sys.path.pop(0)
+        with suppress(ValueError):  # the module may have changed the path itself
+            sys.path.remove("")
 
 
 def _what_is_there(module: ModuleType, attribute: str) -> str:
@@ -70,6 +72,8 @@ def _what_is_there(module: ModuleType, attribute: str) -> str:
 
 def _how_to_name(module: str, what: str) -> str:
     if module.endswith(".py") or "/" in module or "\\" in module:
-        dotted = module.removesuffix(".py").replace("\\", "/").strip("./").replace("/", ".")
-        return f"write the module as Python imports it from this folder: {dotted}"
+        file = Path(module.replace("\\", "/").removesuffix(".py"))
+        if file.is_absolute() or ".." in file.parts:
+            return f"change to the module's folder, and write {file.name}:NAME"
+        return f"write the module as Python imports it from this folder: {'.'.join(file.parts)}"
     return f"write module:NAME, such as package.module:{what.title()}"

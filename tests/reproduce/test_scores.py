@@ -165,7 +165,9 @@ def test_a_control_is_missed_where_it_was_played_for_some_seeds_only(another_see
 
 
 def write(scores, curves, out, plots):
-    return write_figure(FIGURE, BUDGET, scores, curves, out, command="alma reproduce doors", plots=plots)
+    return write_figure(
+        FIGURE, BUDGET, scores, curves, out, runs_in=out / "runs", command="alma reproduce doors", plots=plots
+    )
 
 
 def test_the_files_of_a_figure(trained, scores):

@@ -11,7 +11,9 @@ from helpers.doors import SMALL, Doors
 from alma.play.episodes import play_episodes
 from alma.play.situation import Situation
 from alma.runs.config import RunConfig
-from alma.runs.policy import Policy, check_numbers, one_number_each, transplant
+from alma.runs.policy import Policy, check_numbers, load, one_number_each, transplant
+from alma.runs.pretrained import DEFAULT, locate
+from alma.runs.weights import read_weights, write_weights
 
 
 def untrained(method="alma", seed=0, period=1):
@@ -210,3 +212,16 @@ def test_policies_under_a_rule_ask_for_the_state(situations):
     with pytest.raises(ValueError, match="whose rule looks at the state"):
         policy.allocate(view, jax.random.key(0))
     assert sorted(policy.allocate(view, jax.random.key(0), None, state).tolist()) == [0, 1]
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(tmp_path, number):
+    """Evaluating them would give a table that looks like any other."""
+    file = tmp_path / "weights.safetensors"
+    data, tensors = read_weights(locate(DEFAULT))
+    name, array = next((name, array) for name, array in tensors.items() if array.size)
+    spoiled = array.copy()
+    spoiled.flat[-1] = number
+    write_weights(file, {**tensors, name: spoiled}, data)
+    with pytest.raises(ValueError, match=r"weights\.safetensors cannot be played: 1 of its arrays hold NaN"):
+        load(file)
