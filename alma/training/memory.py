@@ -7,6 +7,7 @@ operations.
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ IN_PLACE = frozenset(["dynamic_update_slice", "scatter", "scatter-add"])
 """Operations that overwrite their first operand."""
 
 
+@lru_cache(maxsize=8)
 def bytes_needed(trainer: Trainer) -> int:
     """The memory that training needs, in bytes, estimated."""
     state = trainer.state_like()

@@ -182,16 +182,22 @@ def test_what_does_not_fit_is_refused(make_error, message):
 def test_runs_on_different_tasks_do_not_fit(one):
     city = RunConfig("save-the-city", options=SMALL)
     stranger = Policy(city, None)
-    with pytest.raises(ValueError, match="the tasks have different name"):
+    with pytest.raises(ValueError, match=r"differ in name .'doors' in training, 'save-the-city' here"):
         transplant(one, actors=stranger)
-    with pytest.raises(ValueError, match="the tasks have different name"):
+    with pytest.raises(ValueError, match=r"differ in name .'doors' in training, 'save-the-city' here"):
         transplant(one, allocator=stranger)
+
+
+def test_other_options_may_change_what_there_is_to_see():
+    policy = Policy(RunConfig("save-the-city", {"grid_size": 10}, options=SMALL), None)
+    with pytest.raises(ValueError, match=r"differ in features \('x = 10' only here, 'x = 11' only here, and 10 more\)"):
+        policy.task_with({"grid_size": 16})
 
 
 def test_the_task_and_the_team_can_differ_from_training(one):
     assert one.task_with() == one.task
     assert one.task_with({"limit": 5}) == Doors(limit=5)
-    with pytest.raises(ValueError, match="the tasks have different name"):
+    with pytest.raises(ValueError, match=r"differ in name .'doors' in training, 'save-the-city' here"):
         one.task_with(name="save-the-city")
     assert one.team_with() == (one.team, one.params)
     assert one.team_with(allocator="heuristic:owner", task=Doors(limit=5)) == transplant(
