@@ -36,6 +36,7 @@ class Resume:
         config = folder.read_config(self.trust)
         if self.steps is not None:
             config = extend(folder, config, self.steps, messages.print)
+        folder.check_unfinished()
         train_in(folder, config, self.quiet, self.wandb)
 
 

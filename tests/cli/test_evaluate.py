@@ -13,6 +13,13 @@ def trained(tmp_path_factory):
     return out
 
 
+def test_a_run_says_what_can_be_done_with_it(trained, capsys):
+    """A finished one refuses to be trained before it says that it is being trained."""
+    with pytest.raises(SystemExit, match=rf"is finished: train for longer with: alma resume {trained} --steps N"):
+        run("resume", trained, "--trust")
+    assert "training" not in capsys.readouterr().err
+
+
 @pytest.fixture
 def evaluate(trained, capsys):
     def evaluate(*arguments):
@@ -59,3 +66,5 @@ def test_a_run_can_be_resumed_for_longer(trained, capsys):
     printed = capsys.readouterr()
     assert "2,048 steps in" in printed.out
     assert "trains 2,048 steps: whole chunks of 1,024" in printed.err
+    assert f"alma evaluate {trained} --trust" in printed.out
+    assert f"alma watch {trained} --trust" in printed.out
