@@ -113,10 +113,15 @@ def run(arguments: list[str]) -> None:
         text = message_of(error, getattr(command, "task", None))
         if shows_traceback or not text:
             raise
-        sys.exit(f"alma: {text}")
+        sys.exit(f"alma: {without_controls(text)}")
     except KeyboardInterrupt:
         messages.print("stopped")
         sys.exit(INTERRUPTED)
+
+
+def without_controls(text: str) -> str:
+    """A text with control characters spelled out: in names from files, they could make a terminal do anything."""
+    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
 
 
 def message_of(error: Exception, task: str | None) -> str:

@@ -30,7 +30,7 @@ OF_BOTH = ("networks", "optimiser", "clip", "popart", "final_rate", "target_rate
 ADVANCED = (
     *(f"{level}.{name}" for level in ("actors", "allocator") for name in OF_BOTH),
     *(f"actors.{name}" for name in ("window", "ends", "next_allocation", "imagination", "advice")),
-    *(f"allocator.{name}" for name in ("updates", "entropy_proposals", "max_age")),
+    *(f"allocator.{name}" for name in ("updates", "entropy_proposals", "max_age", "exploration")),
     *(f"collection.{name}" for name in ("decisions", "episodes_per_update")),
     *(f"exploration.{name}" for name in ("persistence", "proposal", "subtask")),
     "report",

@@ -33,6 +33,8 @@ METRICS = {
     "allocation_value": "mean value of allocations under the critic",
     "proposal_loss": "cross-entropy of the proposal network with the best candidate, minus the entropy bonus",
     "proposal_entropy": "entropy of the proposal network",
+    "critics_loss": "Thompson sampling: mean squared TD error of the critics that explore",
+    "critics_spread": "Thompson sampling: standard deviation of the value of an allocation between these critics",
     # Lines about evaluations: greedy episodes, every `report.evaluate_every` steps.
     "evaluation/episodes": "episodes played",
     "evaluation/success_rate": "fraction of episodes that ended in success",

@@ -10,7 +10,7 @@ import pytest
 from helpers.views import FEATURES, random_view, rename_subtasks, select_entities, without
 
 from alma import NOBODY
-from alma.allocators import pairs
+from alma.allocators import pairs, pointer
 from alma.allocators import proposal as proposals
 from alma.allocators.networks import PairNetworks, PointerNetworks
 from alma.allocators.pairs import PairEncoder
@@ -313,8 +313,9 @@ def test_summaries_of_larger_teams_are_those_of_average_teams():
     assert not np.allclose(unbounded[:2, :2], expected, atol=1e-2)
 
 
-def test_loops_over_many_agents_are_no_other_than_unrolled_ones(monkeypatch):
-    network, key = NETWORKS["pairs"], jax.random.key(3)
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_loops_over_many_agents_are_no_other_than_unrolled_ones(monkeypatch, kind):
+    network, key = NETWORKS[kind], jax.random.key(3)
     view = random_view(agents=4, things=4, subtasks=3)
     previous = jnp.asarray([0, NOBODY, 2, 1])
     params = network.init(key, view, previous)
@@ -326,7 +327,7 @@ def test_loops_over_many_agents_are_no_other_than_unrolled_ones(monkeypatch):
         return drawn, network.values(params, encoded, drawn), network.log_probabilities(params, encoded, drawn)
 
     unrolled = everything()
-    for module in (pairs, proposals):
+    for module in (pairs, pointer, proposals):
         monkeypatch.setattr(module, "UNROLLED", 2)
     looped = everything()
     np.testing.assert_array_equal(looped[0], unrolled[0])

@@ -88,3 +88,12 @@ def test_output_that_nobody_reads_is_no_mistake():
         told = command.stderr.read()
     assert command.returncode == 1
     assert not told
+
+
+def test_names_from_files_do_nothing_to_the_terminal(tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text('{"preset": "\\u001b[2J\\u0007"}')
+    with pytest.raises(SystemExit) as error:
+        run("train", "save-the-city", "--preset", file)
+    assert "\\x1b[2J" in str(error.value)
+    assert str(error.value).isprintable()
