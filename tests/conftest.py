@@ -23,7 +23,7 @@ from alma.runs import runtime  # noqa: E402
 runtime.configure()  # compiled programs are kept from one run of the tests to the next
 
 
-MOST_MAPS = 25_000
+MOST_MAPS = 15_000
 """Memory maps from which compiled programs are dropped. Each program takes dozens, of which Linux gives a process
 65,530; beyond that the compiler aborts."""
 
