@@ -45,7 +45,7 @@ package: setup
 	for file in dist/*; do bash tests/try_package.sh "$$PWD/$$file" || exit 1; done
 
 # The tests on other Pythons, with the newest versions of all packages; and with the oldest that pyproject.toml allows.
-# uv finds or downloads the Pythons. TESTS="$(QUICK)" runs less.
+# uv finds or downloads the Pythons, which can be paths too. TESTS="$(QUICK)" runs less.
 PYTHONS ?= 3.11 3.12 3.13
 TESTS ?= tests
 UV := .venv-uv/bin/uv

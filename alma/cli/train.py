@@ -25,7 +25,17 @@ from alma.training.options import TrainingOptions
 from alma.training.preset_file import find_preset, preset_stem
 from alma.training.presets import FAST, with_actors
 
-OF_BOTH = ("networks", "optimiser", "clip", "popart", "final_rate", "target_rate", "target_episodes", "reward_scale")
+OF_BOTH = (
+    "networks",
+    "optimiser",
+    "clip",
+    "popart",
+    "final_rate",
+    "falls_from",
+    "target_rate",
+    "target_episodes",
+    "reward_scale",
+)
 
 ADVANCED = (
     *(f"{level}.{name}" for level in ("actors", "allocator") for name in OF_BOTH),

@@ -81,7 +81,8 @@ def gradient_step(
     gradients, metrics = jax.grad(loss, has_aux=True)(learner.params)
     gradients = mean_over_devices(gradients)
     updates, optimiser = make_optimiser(options, learner.params).update(gradients, learner.optimiser, learner.params)
-    decay = 1 - (1 - options.final_rate) * clock.progress
+    fallen = jnp.clip((clock.progress - options.falls_from) / (1 - options.falls_from), 0, 1)
+    decay = 1 - (1 - options.final_rate) * fallen
     params = optax.apply_updates(learner.params, jax.tree.map(lambda update: decay * update, updates))
     moves_target = clock.episodes - learner.copied >= options.target_episodes
     target = optax.incremental_update(params, learner.target, jnp.where(moves_target, options.target_rate, 0))
