@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from alma.play.episodes import play_episodes
 from alma.play.summary import Results
@@ -12,10 +12,13 @@ from alma.runs import runtime
 from alma.runs.config import RunConfig, check_seed
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, extend
+from alma.runs.memory import check_room
 from alma.runs.policy import Policy, load
 from alma.runs.progress import Progress
+from alma.runs.sinks import require_wandb
 from alma.training.options import with_overrides
 from alma.training.preset_file import find_preset
+from alma.training.presets import with_actors
 from alma.viewer.page import PAGE, write_page
 from alma.viewer.page_data import Side, TeamLabels, page_data
 from alma.viewer.record import record
@@ -46,31 +49,42 @@ def train(
     out: str | Path,
     method: str = "alma",
     preset: str = "fast",
+    actors: Literal["aqmix", "refil"] | None = None,
     seed: int = 0,
     task_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     force: bool = False,
     on_progress: OnProgress | None = None,
+    wandb: bool = False,
 ) -> Policy:
     """Train a method on a task, with the run folder `out`, and return the trained policy.
 
     `task` is a registered name or `module:Class`, `task_options` are its options. `preset` is the name of a preset, or
-    a preset file (.toml, .json). `options` are hyperparameters that
-    differ from the preset, by their path: `{"actors.n_step": 3, "steps": 100_000}`. `on_progress` is called after
-    every chunk of training. `force` deletes an earlier run in the folder. `alma.resume` continues an interrupted run.
+    a preset file (.toml, .json). `options` are hyperparameters that differ from the preset, by their path:
+    `{"actors.n_step": 3, "steps": 100_000}`. `actors` chooses attention QMIX alone (`aqmix`) or with REFIL (`refil`);
+    None leaves that to the preset. `on_progress` is called after every chunk of training. `wandb` logs to Weights &
+    Biases too. `force` deletes an earlier run in the folder. `alma.resume` continues an interrupted run.
     """
     runtime.configure()
+    if wandb:
+        require_wandb()  # before anything is written
     base, preset_options = find_preset(preset, task)
-    chosen = with_overrides(preset_options, options or {})
+    chosen = with_overrides(with_actors(preset_options, actors), options or {})
     config = RunConfig(task, dict(task_options or {}), method, base, seed, chosen)
     folder = RunFolder(Path(out))
     config.make_trainer()  # raises errors before anything is written
+    check_room(config)
     folder.create(config, force)
-    return _train(folder, config, on_progress)
+    return _train(folder, config, on_progress, wandb)
 
 
 def resume(
-    run: str | Path, *, steps: int | None = None, on_progress: OnProgress | None = None, trust: bool = False
+    run: str | Path,
+    *,
+    steps: int | None = None,
+    on_progress: OnProgress | None = None,
+    wandb: bool = False,
+    trust: bool = False,
 ) -> Policy:
     """Continue an interrupted run from its last checkpoint, or a finished one up to `steps` environment steps.
 
@@ -78,15 +92,17 @@ def resume(
     `trust=True`.
     """
     runtime.configure()
+    if wandb:
+        require_wandb()
     folder = RunFolder(Path(run))
     config = folder.read_config(trust)
     if steps is not None:
         config = extend(folder, config, steps, logger.warning)
-    return _train(folder, config, on_progress)
+    return _train(folder, config, on_progress, wandb)
 
 
-def _train(folder: RunFolder, config: RunConfig, on_progress: OnProgress | None) -> Policy:
-    Run(folder, config, CallbackDisplay(on_progress)).train()
+def _train(folder: RunFolder, config: RunConfig, on_progress: OnProgress | None, wandb: bool) -> Policy:
+    Run(folder, config, CallbackDisplay(on_progress), wandb).train()
     return load(folder.path, trust=config.own_code)
 
 

@@ -28,6 +28,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     unfinished = path.with_suffix(UNFINISHED)
     try:
         with naming(path):
+            unfinished.unlink(missing_ok=True)  # in a folder from somebody else, it may be a link to any file
             yield unfinished
             with unfinished.open("rb+") as file:
                 os.fsync(file.fileno())
@@ -71,7 +72,10 @@ def read_data(path: Path) -> dict[str, Any]:
 
 def read_text(path: Path) -> str:
     """Read a text file. Raises a ValueError that names the file if it is no text, or too large for what we read."""
-    if (size := path.stat().st_size) > MOST_BYTES:
+    size = path.stat().st_size
+    if not path.is_file():
+        raise ValueError(f"{path} cannot be read: it is no file, but a folder or a device")
+    if size > MOST_BYTES:
         raise ValueError(f"{path} has {size:,} bytes, and at most {MOST_BYTES:,} are expected: it is damaged")
     try:
         return path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Our tasks as PettingZoo environments, for agents that are trained elsewhere: `alma.pettingzoo.parallel_env`.
+"""Tasks as PettingZoo environments, to train agents with other libraries: `alma.pettingzoo.parallel_env`.
 
 Each agent is given one vector, the mask of its available actions, and in `info` its subtask. The vector holds one row
 for every entity, the agents first; `ParallelTask.row` names the numbers of a row.
@@ -69,7 +69,7 @@ def parallel_env(
 
 @dataclass(frozen=True)
 class Allocating:
-    """Who allocates while agents from outside act, and how often."""
+    """The allocator of an environment, and how often it allocates."""
 
     allocator: PlayingAllocator
     period: int
@@ -107,7 +107,7 @@ class Moment:
     decided: Bool[Array, ""]
     """Whether the allocation was made just now."""
     rows: Float[Array, "A E K"]
-    """What each agent is given of each entity; see `row_names`."""
+    """The observation of every agent: one row of numbers for each entity, which `row_names` names."""
     allowed: Bool[Array, "A U"]
     """Available actions, under the allocation if there is one."""
 
@@ -133,7 +133,7 @@ def _step(
 def _decide(
     task: Task, allocating: Allocating, params: TeamParams, key: PRNGKeyArray, state: Any, before: InForce
 ) -> Moment:
-    """Renew the allocation if a decision is due, and put together what agents are given."""
+    """Renew the allocation if a decision is due, and compute observations and action masks."""
     key, allocation_key = jax.random.split(key)
     view = task.view(state)
     views: View = jax.tree.map(lambda leaf: leaf[None], view)
@@ -168,7 +168,7 @@ def row_names(task: Task) -> tuple[str, ...]:
 
 
 def _rows(view: View, allocation: Allocation) -> Float[Array, "A E K"]:
-    """What each agent is given of each entity; zeros for those that it does not see."""
+    """The observation of every agent: one row for each entity, zeros for entities that the agent does not see."""
     agents, entities = view.visible.shape
     subtask = subtask_of_entities(view, allocation)
     belongs = subtask[:, None] == jnp.arange(view.active.shape[0])
@@ -281,7 +281,7 @@ class ParallelTask(ParallelEnv):
         return np.concatenate(columns, axis=1).astype(np.float32).ravel()
 
     def _present(self) -> Bool[np.ndarray, "A"]:
-        """Which agents take part: those that are there, or all of a fixed team."""
+        """Mask of the agents that observe and act: those present, or all agents of a fixed team."""
         return np.asarray(self.now.view.present)[: len(self._numbers)] | self.fixed_team
 
     def _available_actions(self, actions: Mapping[str, Any]) -> Int[np.ndarray, "A"]:
@@ -366,7 +366,7 @@ class ParallelTask(ParallelEnv):
 
 
 def _no_outcome(task: Task) -> Outcome:
-    """What is told of an episode before its first step: zeros."""
+    """The outcome that `reset` reports in its infos: zeros."""
     key, actions = jax.random.key(0), jax.ShapeDtypeStruct((task.spec.agents,), jnp.int32)
     _, outcome = jax.eval_shape(task.step, key, jax.eval_shape(task.reset, key), actions)
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), outcome)

@@ -37,6 +37,7 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_cache" / fingerprint(Path(alma.__file__).parent))
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_execution_timeout = 600
 nb_merge_streams = True
 nb_output_stderr = "remove"  # progress of training
@@ -45,7 +46,7 @@ nb_output_stderr = "remove"  # progress of training
 html_theme = "furo"
 html_title = f"alma {release}"
 html_static_path = ["static"]
-html_css_files = ["tables.css"]
+html_css_files = ["site.css"]
 
 
 SPELLINGS = {

@@ -125,6 +125,14 @@ def test_lines_can_be_read(page):
     assert [line for line in page.read_text().splitlines() if len(line) > 300] == []
 
 
+def test_links_of_the_readme_lead_somewhere():
+    """Sphinx checks those of the site."""
+    links = re.findall(r'\]\(([^)]+)\)|src="([^"]+)"', (ROOT / "README.md").read_text())
+    files = [link for pair in links for link in pair if link and "://" not in link]
+    assert files
+    assert [file for file in files if not (ROOT / file).exists()] == []
+
+
 def test_the_site_is_whole(tmp_path):
     """All pages, links and the API reference, without executing notebooks: `make docs` does."""
     command = ["-m", "sphinx", "-W", "--keep-going", "--quiet", "-D", "nb_execution_mode=off", DOCS, tmp_path / "site"]

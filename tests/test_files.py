@@ -35,6 +35,23 @@ def test_a_file_is_replaced_at_once_or_not_at_all(tmp_path):
     assert list(tmp_path.glob(f"*{UNFINISHED}")) == []
 
 
+def test_links_are_not_followed_when_writing(tmp_path):
+    """A folder from somebody else may have one where we write."""
+    mine = tmp_path / "mine.txt"
+    mine.write_text("precious")
+    for name in ("data.json", f"data{UNFINISHED}"):
+        (tmp_path / name).symlink_to(mine)
+    write_json(tmp_path / "data.json", {"a": 1})
+    assert mine.read_text() == "precious"
+    assert read_json(tmp_path / "data.json") == {"a": 1}
+
+
+def test_what_never_ends_is_not_read(tmp_path):
+    (tmp_path / "data.json").symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match=r"data\.json cannot be read: it is no file"):
+        read_json(tmp_path / "data.json")
+
+
 @pytest.mark.parametrize("text", ["[1]", "{", "\udc80"])
 def test_what_is_no_json_object_is_named(tmp_path, text):
     path = tmp_path / "data.json"

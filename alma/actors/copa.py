@@ -47,7 +47,7 @@ class CoachedNetworks(ActorNetworks):
         }
 
     def look_as_coach(self, key: PRNGKeyArray, view: View) -> Sight:
-        """What coach and recogniser see: all entities, labelled with their subtasks; no agent is allocated."""
+        """The input of coach and recogniser: all entities, labelled with their subtasks; no agent is allocated."""
         seen = select_features(view, self.features)
         nobody = jnp.full(view.visible.shape[:-1], NOBODY)
         return self.labels.look(key, seen, nobody)

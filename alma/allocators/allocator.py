@@ -16,7 +16,7 @@ from alma.task.view import View
 
 @dataclass(frozen=True)
 class AllocationExploration:
-    """How much allocations explore."""
+    """Probabilities of random allocations while training."""
 
     proposal: Float[Array, ""]
     """Probability of taking the first proposal instead of the candidate of highest value."""
@@ -26,7 +26,7 @@ class AllocationExploration:
 
 @runtime_checkable
 class TrainingAllocator(PlayingAllocator, Protocol):
-    """What training needs of an allocator in addition to `PlayingAllocator`. Inputs are those of N environments."""
+    """The interface that an allocator needs for training, beside `PlayingAllocator`. Inputs are of N environments."""
 
     @property
     def learns(self) -> bool:

@@ -73,9 +73,9 @@ class PairProposalEncoding(NamedTuple):
     """
 
     own: Float[Array, "*b A M C"]
-    """What a pair contributes to its own logit."""
+    """The contribution of a pair to its own logit."""
     given: Float[Array, "*b A M C"]
-    """What a pair, once chosen, adds to the memory of its subtask for the following agents."""
+    """The vector that a chosen pair adds to the memory of its subtask, which the following agents read."""
     score: Float[Array, "C"]
     """Weights of the last layer, which outputs logits."""
     allowed: Bool[Array, "*b A M"]

@@ -1,4 +1,4 @@
-"""What several commands are given: a task with options, something learned, seeds."""
+"""Arguments that several commands share: a task with options, a trained policy, seeds."""
 
 import json
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ from alma.training.presets import PRESETS
 Switch: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
 """A flag without its opposite: `--no-train` without `--no-no-train`."""
 
-PresetOrFile: TypeAlias = Annotated[
-    str, Suggested(tuple(PRESETS)), tyro.conf.arg(metavar="{" + ",".join(PRESETS) + "}|FILE")
-]
+PRESETS_OR_FILE = tyro.conf.arg(metavar="{" + ",".join(PRESETS) + "}|FILE")
+
+PresetOrFile: TypeAlias = Annotated[str, Suggested(tuple(PRESETS)), PRESETS_OR_FILE]
 """The name of a preset, or a preset file."""
 
 
 @dataclass(frozen=True)
 class TaskChoice:
-    """Which task, and what is different about it."""
+    """A task and its options."""
 
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
     """Name of the task (`alma tasks` lists them), or your own as module:Class."""
@@ -46,7 +46,7 @@ class TaskChoice:
 
 @dataclass(frozen=True)
 class LearnedChoice:
-    """What a run has learned, and what is different about playing it."""
+    """A trained policy, and how it is played."""
 
     policy: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[POLICY]")] = DEFAULT
     """Folder of a run, file of weights (.safetensors), or `pretrained:NAME` for weights that come with alma."""
@@ -74,20 +74,20 @@ class LearnedChoice:
         return {**policy.config.task_options, **dict(map(parse_setting, self.set))}
 
     def load(self) -> Policy:
-        """What was learned."""
+        """The policy, loaded."""
         return load(self.policy, trust=self.trusted, task=self.task)
 
     @property
     def trusted(self) -> Trust:
-        """What may be imported that files name: a task that is named here too, all with --trust."""
+        """The code that may be imported because a file names it: the task of --task, or all with --trust."""
         return self.trust or frozenset(filter(None, (self.task,)))
 
     def make_task(self, policy: Policy) -> Task:
-        """The task to play, which what was learned must fit."""
+        """The task to play. Raises a ValueError if the policy does not fit it."""
         return policy.task_with(self.task_options(policy), self.task)
 
     def make_team(self, policy: Policy, task: Task) -> tuple[Team, TeamParams]:
-        """Who plays, and what they have learned."""
+        """The team that plays, and its parameters."""
         actors = self.actors and actors_or_run(self.actors, task, self.trusted)
         return policy.team_with(actors, self.allocator and allocator_or_run(self.allocator, self.trusted), task)
 
@@ -131,13 +131,19 @@ def parse_setting(setting: str) -> tuple[str, Any]:
     return name, text
 
 
+MOST_SEEDS = 10_000
+"""Most runs that one command prepares."""
+
+
 def parse_seeds(text: str) -> list[int]:
     """`0..4` is five seeds; `1,5,7` is three."""
     first, dots, last = text.partition("..")
     try:
-        seeds = list(range(int(first), int(last) + 1)) if dots else [int(part) for part in text.split(",")]
+        seeds = range(int(first), int(last) + 1) if dots else [int(part) for part in text.split(",")]
     except ValueError:
         seeds = []
+    if len(seeds) > MOST_SEEDS:
+        raise ValueError(f"seeds must be at most {MOST_SEEDS}, and {text!r} are {len(seeds)}")
     if not seeds or len(set(seeds)) != len(seeds):
         raise ValueError(f"write seeds as 0..4 or 1,5,7, each once, not {text!r}")
-    return seeds
+    return list(seeds)

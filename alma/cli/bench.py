@@ -13,9 +13,10 @@ from alma.cli.mirrors import FLAT
 from alma.cli.parsing import HELP, read
 from alma.runs import runtime
 from alma.runs.benchmark import benchmark_environment, benchmark_training
+from alma.runs.config import RunConfig
+from alma.runs.memory import check_room
 from alma.training.preset_file import find_preset
 from alma.training.presets import with_actors
-from alma.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,12 @@ class BenchTrain:
     """Print one JSON object instead of a table."""
 
     def run(self) -> None:
-        _, options = find_preset(self.preset, self.choice.task)
+        base, options = find_preset(self.preset, self.choice.task)
+        options = with_actors(options, self.actors)
+        config = RunConfig(self.choice.task, self.choice.task_options(), self.method, base, options=options)
+        check_room(config)
         result = benchmark_training(
-            Trainer(self.choice.make(), with_actors(options, self.actors), self.method),
+            config.make_trainer(),
             report=lambda text: messages.print(text, style="dim"),
         )
         result = {"preset": self.preset, **result}

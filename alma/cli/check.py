@@ -12,6 +12,9 @@ from alma.task.registry import is_imported
 
 EPISODES_BEFORE_TRAINING = 2
 
+MOST_CHECKED = 1_000
+"""Most episodes that are checked; all of them are played at once, and every step is kept."""
+
 
 @dataclass(frozen=True)
 class Check(TaskChoice):
@@ -24,7 +27,7 @@ class Check(TaskChoice):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_episodes(self.episodes)
+        check_episodes(self.episodes, MOST_CHECKED)
         check_seed(self.seed)
 
     def run(self) -> None:

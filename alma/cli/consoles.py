@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from rich.console import Console
+from rich.text import Text
 
 
 class Lossy:
@@ -45,8 +46,11 @@ class LossyConsole(Console):
 
 
 def make_console(stderr: bool = False) -> Console:
-    """A console that breaks lines on a terminal only: what is written to files and other programs has whole lines."""
-    made = LossyConsole(stderr=stderr)
+    """A console that breaks lines on a terminal only: what is written to files and other programs has whole lines.
+
+    Texts are printed as they are: names of runs and tasks may have brackets and colons, which rich reads as markup.
+    """
+    made = LossyConsole(stderr=stderr, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = 10_000
     return made
@@ -65,5 +69,5 @@ def busy(text: str) -> Iterator[None]:
         messages.print(text)
         yield
         return
-    with messages.status(text):
+    with messages.status(Text(text)):
         yield

@@ -1,4 +1,4 @@
-"""What the source says about the fields of a dataclass, for help texts."""
+"""Help texts from source code: docstrings of dataclasses and of their fields."""
 
 import ast
 import dataclasses

@@ -1,4 +1,4 @@
-"""`alma evaluate`: how well a run does."""
+"""`alma evaluate`: success rates of a trained policy."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What commands that train many runs share: where to train them, and what they show."""
+"""Shared by commands that train many runs: options of launching, and tables of runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from alma.launch.slurm import Slurm
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """Where runs are trained, and what each of them gets."""
+    """Where runs are trained, and the resources of each."""
 
     engine: Literal["local", "ray", "slurm"] = "local"
     """Where runs are trained: on this machine, on a Ray cluster, or by SLURM."""
@@ -49,7 +49,7 @@ class LaunchOptions:
 
     @property
     def resources(self) -> Resources:
-        """What each run gets on Ray and SLURM."""
+        """The resources of each run on Ray and SLURM."""
         return Resources(1 if self.cores is None else self.cores, self.memory, self.gpus)
 
     @property
@@ -71,7 +71,7 @@ class LaunchOptions:
 
 
 def plan_table(jobs: list[Job], parallel: int) -> Table:
-    """What there is to do."""
+    """A table of runs: state, steps, and estimated time."""
     caption = f"about {clock(time_for(jobs, parallel))} on 2 cores"
     table = Table(caption=caption + (f" with {parallel} jobs" if parallel > 1 else ""))
     for column in ("run", "state", "steps", "about"):

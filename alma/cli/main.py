@@ -1,4 +1,4 @@
-"""The command line: all commands, and what becomes of errors."""
+"""The command line: its commands, and how errors are reported."""
 
 import os
 import shlex
@@ -19,7 +19,7 @@ from alma.cli.evaluate import Evaluate
 from alma.cli.methods import Methods
 from alma.cli.mirrors import mirror_type
 from alma.cli.parsing import HELP, read
-from alma.cli.play import Play
+from alma.cli.play import Play, as_named_now
 from alma.cli.reproduce import Reproduce
 from alma.cli.resume import Resume, as_resume
 from alma.cli.starting import INTERRUPTED
@@ -31,7 +31,7 @@ from alma.cli.watch import Watch
 from alma.runs import runtime
 from alma.runs.signals import Interrupted, listening, respond_at_once
 from alma.task.check import TaskError
-from alma.task.own_code import origin, told
+from alma.task.own_code import describe_error, origin
 from alma.task.registry import is_imported
 
 COMMANDS: dict[str, type] = {
@@ -89,7 +89,7 @@ def _leave_at_once() -> None:
 
 
 def run(arguments: list[str]) -> None:
-    """Run a command; errors that a user can mend are told in one line, or with a traceback after --traceback."""
+    """Run a command. Errors that users can mend end it with one line, or with a traceback after --traceback."""
     shows_traceback = TRACEBACK in arguments
     arguments = [argument for argument in arguments if argument != TRACEBACK]
     runtime.configure()
@@ -113,22 +113,30 @@ def run(arguments: list[str]) -> None:
         text = message_of(error, getattr(command, "task", None))
         if shows_traceback or not text:
             raise
-        sys.exit(f"alma: {text}")
+        sys.exit(f"alma: {without_controls(text)}")
     except KeyboardInterrupt:
         messages.print("stopped")
         sys.exit(INTERRUPTED)
 
 
+def without_controls(text: str) -> str:
+    """A text with control characters spelled out: in names from files, they could make a terminal do anything."""
+    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
+
+
 def message_of(error: Exception, task: str | None) -> str:
-    """What to tell of an error; empty for one that a user cannot mend."""
+    """The message of an error that users can mend; empty for others, which are shown with a traceback."""
     if isinstance(error, TaskError):
         return str(error)
     if origin(error):
-        return f"{told(error)} ({TRACEBACK} shows all of it)"
+        return f"{describe_error(error)} ({TRACEBACK} shows all of it)"
     if isinstance(error, OSError | ValueError):
         return str(error)
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):  # what JAX's errors begin with
+        return "there is not enough memory: lower sizes, such as --collection.buffer, --actors.batch or --jobs"
     if task and is_imported(task):  # what a task returns may not fit long after it was called
-        return f"{told(error)}: does the task keep its contract? `alma check {task}` tells, {TRACEBACK} shows where"
+        question = f"does the task keep its contract? `alma check {task}` tells, {TRACEBACK} shows where"
+        return f"{describe_error(error)}: {question}"
     return ""
 
 
@@ -144,6 +152,8 @@ def read_command(arguments: list[str]) -> Any:
         return read_train(rest)
     if name == "bench":
         return read_bench(rest)
+    if name == "play":
+        return read(Play, as_named_now(rest), "alma play")
     if name in COMMANDS:
         return read(COMMANDS[name], rest, f"alma {name}")
     if name == "--print-completion":

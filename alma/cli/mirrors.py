@@ -1,8 +1,8 @@
 """Mirrors of commands, which tyro parses in their place.
 
-A mirror is a dataclass with the same fields, defaults and help texts that refuses nothing. Which values can be is
-decided when a command is built from its mirror, after all arguments are known: so that the first look at them need not
-make sense yet, and errors are told in our words.
+A mirror is a dataclass with the same fields, defaults and help texts, but without validation. Values are validated
+when a command is built from its mirror, after all arguments have been parsed: a first pass may then see values that are
+only valid with the preset that it finds, and errors do not come in tyro's words.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ class Suggested:
 
 @functools.cache
 def mirror_type(kind: type, hidden: Hidden = frozenset(), completes: bool = False) -> type:
-    """A dataclass with the same fields, nested ones mirrored too, that refuses nothing.
+    """A dataclass with the same fields and no validation; nested dataclasses are mirrored too.
 
     One for shell completion (`completes`) has suggested values as the only ones.
     """
@@ -47,7 +47,7 @@ def mirror_type(kind: type, hidden: Hidden = frozenset(), completes: bool = Fals
 
 
 def _mirror_field(field: dataclasses.Field, hint: Any, doc: str, hidden: Hidden) -> tuple[Any, dataclasses.Field]:
-    """Type and default of the same field in a mirror, with what the help says of it."""
+    """Type and default of the same field in a mirror, with its help text."""
     inner, own = split_annotation(hint)
     below = hidden_below(hidden, field.name)
     if nested := dataclasses_in(inner):
@@ -77,8 +77,9 @@ def _mirror_hint(hint: Any, hidden: Hidden) -> Any:
 def _as_choice(hint: Any) -> Any:
     """A type with suggested values as the only ones; other types as they are."""
     inner, marks = split_annotation(hint)
-    if get_origin(inner) in (Union, types.UnionType) and not marks:
-        return Union[tuple(map(_as_choice, get_args(inner)))]  # noqa: UP007
+    if get_origin(inner) in (Union, types.UnionType):
+        union: Any = Union[tuple(map(_as_choice, get_args(inner)))]  # noqa: UP007
+        return Annotated[(union, *marks)] if marks else union
     values = tuple(value for mark in marks if isinstance(mark, Suggested) for value in mark.values)
     return Annotated[(Literal[values], *marks)] if values else hint
 
@@ -105,7 +106,7 @@ def dataclasses_in(hint: Any) -> list[type]:
 
 
 def hidden_below(hidden: Hidden, name: str) -> Hidden:
-    """What is hidden of a nested dataclass."""
+    """The hidden flags of a nested dataclass, by their paths inside it."""
     return frozenset(path.removeprefix(f"{name}.") for path in hidden if path.startswith(f"{name}."))
 
 
@@ -122,5 +123,5 @@ def _field(make: Callable[[], Any]) -> Any:
 
 
 def _default_hint(default: str) -> str:
-    """What follows a help text; nothing where there is no default to speak of."""
+    """The default as it follows a help text; empty for None and empty texts."""
     return "" if default in ("", "None") else f"(default: {default})"

@@ -37,7 +37,7 @@ def read(
     defaults: Mapping[str, Any] | None = None,
     hidden: Hidden = frozenset(),
 ) -> Command:
-    """The command that the arguments ask for; what is wrong with them is told in one line that names the help."""
+    """The command that the arguments ask for. Raises a ValueError of one line that names the help if they are wrong."""
     with errors_name_help(prog):
         found, unknown = parse(kind, arguments, prog, defaults, hidden)
         if unknown:
@@ -65,6 +65,8 @@ def parse(
 
     `defaults` are for fields that start from other values than the dataclass has. Hidden flags are not known either.
     """
+    if "--" in arguments:
+        raise ValueError("leave out --: what does not begin with - is never taken for an option")
     check_values(kind, arguments)
     shown: Any = mirror_type(kind, hidden)
     start = {name: mirror_value(value, hidden_below(hidden, name)) for name, value in (defaults or {}).items()}
@@ -83,7 +85,7 @@ class Flag(NamedTuple):
 
 
 def flags(kind: type, prefix: str = "--") -> Iterator[Flag]:
-    """All flags of a command, also under their other names."""
+    """All flags of a command."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         inner, marks = split_annotation(hint)
         nested = dataclasses_in(inner)
@@ -91,7 +93,6 @@ def flags(kind: type, prefix: str = "--") -> Iterator[Flag]:
             yield from flags(part, _prefix_below(prefix, name, hint))
         if not nested and tyro.conf.Positional not in marks:
             yield Flag(prefix + _written(name), inner)
-            yield from (Flag(alias, inner) for mark in marks for alias in getattr(mark, "aliases", None) or ())
 
 
 def _written(name: str) -> str:
@@ -134,7 +135,7 @@ def _choices(hint: Any) -> tuple[Any, ...]:
 
 
 def _wanted(hint: Any) -> str:
-    """What the value of a flag must be; empty if any text will do."""
+    """A description of valid values of a flag; empty if any text is valid."""
     if choices := _choices(hint):
         return f"one of {', '.join(choices)}"
     kinds = _alternatives(hint)
@@ -189,7 +190,7 @@ def _with_flag(message: str, kind: type, prefix: str) -> str:
 
 
 def _complaint(kind: type, unknown: list[str]) -> str:
-    """What to say of arguments that a command does not know."""
+    """The error message about arguments that a command does not know."""
     wrong = next((argument for argument in unknown if argument.startswith("-")), None)
     if wrong is None:
         return f"{unknown[0]!r} is one argument too many"

@@ -4,9 +4,6 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from alma.allocators.rules import allocator_by_name
 from alma.cli.arguments import TaskChoice
@@ -20,15 +17,18 @@ from alma.play.team import NOTHING_LEARNED, Team
 from alma.runs.config import check_seed
 from alma.viewer.animation import check_out
 
+RENAMED = {"--policy": "--actors", "--allocation": "--allocator"}
+"""Flags that were called differently in version 0.1, and are still accepted."""
+
 
 @dataclass(frozen=True)
 class Play(TaskChoice):
     """Play episodes with scripted or random agents; print success rates, or draw an episode."""
 
-    actors: Annotated[str | None, tyro.conf.arg(aliases=["--policy"])] = None
-    """Who acts: one of the task's scripts, or `random`. If not given: the task's first script, or `random`."""
-    allocator: Annotated[str | None, tyro.conf.arg(aliases=["--allocation"])] = None
-    """Who allocates: `heuristic`, `heuristic:NAME`, `random`, or `fixed:0,0,1` with a subtask for each agent. If not
+    actors: str | None = None
+    """Actors: one of the task's scripts, or `random`. If not given: the task's first script, or `random`."""
+    allocator: str | None = None
+    """Allocator: `heuristic`, `heuristic:NAME`, `random`, or `fixed:0,0,1` with a subtask for each agent. If not
     given: `heuristic`, or `random` if the task has none."""
     period: int = 5
     """Steps between allocations, unless a subtask finishes or appears before."""
@@ -65,3 +65,9 @@ class Play(TaskChoice):
             console.print(summary_table(summary))
         if self.out:
             print(f"episode drawn to {draw_episode(task, team, params, self.seed, self.out)}", file=sys.stderr)
+
+
+def as_named_now(arguments: list[str]) -> list[str]:
+    """The arguments with the present names of renamed flags."""
+    split = [argument.partition("=") for argument in arguments]
+    return [RENAMED.get(flag, flag) + equals + value for flag, equals, value in split]

@@ -18,6 +18,9 @@ from alma.reproduce.scores import curves_of, score_all
 from alma.reproduce.writing import missing, write_figure
 from alma.runs.loop import TrainingFailed
 
+PUBLISHED = Path(__file__).parents[2] / "results"
+"""The folder of the published runs, which come with the source code. There is none where only the package is."""
+
 
 @dataclass(frozen=True)
 class Reproduce:
@@ -50,7 +53,7 @@ class Reproduce:
     no_plots: Switch = False
     """Write tables and data, but no pictures."""
     launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
-    """Where runs are trained, and what each of them gets."""
+    """Where runs are trained, and the resources of each."""
 
     def run(self) -> None:
         if self.out.exists() and not self.out.is_dir():
@@ -58,7 +61,8 @@ class Reproduce:
         figures = self._figures()
         seeds = None if self.seeds is None else tuple(parse_seeds(self.seeds))
         budget = Budget(self.preset, seeds, self.steps)
-        runs = plan(figures, budget, self.out)
+        shown = self._folder_of_runs()
+        runs = plan(figures, budget, shown)
         for run in runs:
             run.check()
         if self.dry_run:
@@ -73,14 +77,21 @@ class Reproduce:
                 soft_wrap=True,
             )
         failed = [] if self.no_train else train_all(runs, self.launch.make(self.out), messages)
-        written = [self._write(figure, budget) for figure in figures]
+        written = [self._write(figure, budget, shown) for figure in figures]
         if failed:
             raise TrainingFailed("; ".join(failed))
         if not any(written):
-            raise ValueError(f"nothing to show: none of the runs is finished in {self.out / 'runs'}")
+            raise ValueError(f"nothing to show: none of the runs is finished in {shown / 'runs'}")
+
+    def _folder_of_runs(self) -> Path:
+        """The folder whose runs are shown: with --no-train, that of the published ones if there are none in OUT."""
+        if not self.no_train or (self.out / "runs").exists() or not (PUBLISHED / "runs").exists():
+            return self.out
+        messages.print(f"there are no runs in {self.out}: showing the published ones, of {PUBLISHED}", soft_wrap=True)
+        return PUBLISHED
 
     def _figures(self) -> list[Figure]:
-        """Those that are asked for; of all of them, those that make sense with the preset and the steps."""
+        """The figures to write; with `all`, only those that the preset and the number of steps allow."""
         found = find_figures(self.figure, self.methods, self.settings)
         misfits = {figure.name: figure.misfit(self.preset, self.steps) for figure in found}
         if self.figure != "all" or all(misfits.values()):
@@ -89,15 +100,22 @@ class Reproduce:
             messages.print(f"left out: {misfit}", soft_wrap=True)
         return [figure for figure in found if not misfits[figure.name]]
 
-    def _write(self, figure: Figure, budget: Budget) -> bool:
-        """Play what is trained, and write the figure; what is there is left alone if there is nothing to show."""
-        scores = score_all(figure, budget, self.out, messages)
+    def _write(self, figure: Figure, budget: Budget, shown: Path) -> bool:
+        """Evaluate the finished runs and write the figure. Without any, write nothing and keep an earlier one."""
+        scores = score_all(figure, budget, shown, messages)
         if not scores:
             messages.print(f"{figure.name}: none of its runs is finished; nothing is written")
             return False
-        curves = curves_of(figure, budget, self.out)
+        curves = curves_of(figure, budget, shown)
         files = write_figure(
-            figure, budget, scores, curves, self.out, command=self._command(figure), plots=not self.no_plots
+            figure,
+            budget,
+            scores,
+            curves,
+            self.out,
+            runs_in=shown / "runs",
+            command=self._command(figure),
+            plots=not self.no_plots,
         )
         absent = missing(figure, budget, scores)
         without = f" ({len(absent)} points are missing: see summary.json)" if absent else ""
@@ -106,7 +124,7 @@ class Reproduce:
         return True
 
     def _command(self, figure: Figure) -> str:
-        """What to type to have the same figure."""
+        """The command that writes the same figure."""
         words = ["alma", "reproduce", figure.name]
         words += ["--preset", self.preset] if self.preset != "fast" else []
         words += ["--seeds", self.seeds] if self.seeds is not None else []

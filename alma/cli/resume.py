@@ -1,4 +1,4 @@
-"""`alma resume`: a run that was stopped goes on, or one that is finished for longer."""
+"""`alma resume`: resume a run that was stopped, or train a finished one for longer."""
 
 from dataclasses import dataclass
 from pathlib import Path

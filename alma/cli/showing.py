@@ -1,4 +1,4 @@
-"""What several commands show: progress, tables, pictures."""
+"""Output that several commands share: progress, tables, pictures."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from alma.viewer.record import record
 
 
 def play_with_progress(task: Task, team: Team, params: TeamParams, episodes: int, seed: int) -> Results:
-    """Play whole episodes, and show how far it has got."""
+    """Play whole episodes with a progress bar."""
     if not messages.is_terminal:
         messages.print(COMPILING)
     with Progress(
@@ -35,8 +35,8 @@ def play_with_progress(task: Task, team: Team, params: TeamParams, episodes: int
     ) as progress:
         bar = progress.add_task("", total=episodes, solved=COMPILING)
 
-        def update(played: int, results: Results) -> None:
-            progress.update(bar, completed=played, solved=f"solved {results.success.mean():.0%}")
+        def update(played: int, solved: int) -> None:
+            progress.update(bar, completed=played, solved=f"solved {solved / played:.0%}")
 
         return play_episodes(task, team, params, episodes, seed, on_progress=update)
 
@@ -65,7 +65,7 @@ def check_drawing(task: Task) -> None:
 
 
 def draw_episode(task: Task, team: Team, params: TeamParams, seed: int, out: Path) -> str:
-    """Play one episode and write its pictures; the answer says where."""
+    """Play one episode and write its pictures; returns the name of the file."""
     with busy(f"drawing an episode: {COMPILING}"):
         side = Side(TeamLabels(), record(task, team, params, 1, seed))
     return write_animation(out, draw_frames(task, [side]))

@@ -1,4 +1,4 @@
-"""What happens before anything heavy is imported: Ctrl-C is answered from the first moment on.
+"""Handling of Ctrl-C and of closed streams while the package is imported; the package imports this module first.
 
 Importing takes a second or more, in which Python would answer with a long traceback, and some libraries would swallow
 the interrupt.
@@ -8,7 +8,6 @@ import itertools
 import os
 import signal
 import sys
-from typing import Any, NoReturn
 
 INTERRUPTED = 130
 """The exit status of a program that was ended by Ctrl-C."""
@@ -26,10 +25,25 @@ def answer_ctrl_c() -> None:
     signal.signal(signal.SIGINT, _end)
 
 
-def _end(number: int, frame: Any) -> NoReturn:
+def _end(number: int, frame: object) -> None:
     os.write(2, b"alma: stopped before anything was begun\n")
     os._exit(INTERRUPTED)
 
 
+def open_standard_streams() -> None:
+    """Let standard streams that were closed by whoever started this process lead nowhere.
+
+    Otherwise files that are opened later take their numbers, and what libraries print goes into those files.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+
+
 if is_command_line():
     answer_ctrl_c()
+    open_standard_streams()

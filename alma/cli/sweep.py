@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from alma.cli.arguments import PresetOrFile, Switch, parse_seeds, parse_setting
+from alma.cli.arguments import PRESETS_OR_FILE, PresetOrFile, Switch, parse_seeds, parse_setting
 from alma.cli.check import check_own_tasks
 from alma.cli.consoles import console, messages
 from alma.cli.launching import LaunchOptions, plan_table
@@ -17,7 +17,7 @@ from alma.launch.launcher import train_all
 from alma.reproduce.writing import write_csv
 from alma.runs.loop import TrainingFailed
 from alma.training.preset_file import is_preset_file
-from alma.tuning.outcomes import Outcome, outcomes_of, records_of
+from alma.tuning.results import SweepResult, records_of, results_of
 from alma.tuning.sweep import Sweep, read_sweep
 
 
@@ -39,7 +39,7 @@ class SweepRuns:
     """Seeds of every combination: `0..4`, or `1,5,7`. If not given: 0."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """Option of the task for all runs, such as --set agents=3; may be repeated."""
-    preset: PresetOrFile | None = None
+    preset: Annotated[PresetOrFile | None, PRESETS_OR_FILE] = None
     """Preset that options start from, by its name or as a file. If not given: fast."""
     steps: int | None = None
     """Environment steps of every run. If not given, those of the preset."""
@@ -50,7 +50,7 @@ class SweepRuns:
     trust: Switch = False
     """Import the task and methods that FILE names as module:Name: for files of people you trust."""
     launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
-    """Where runs are trained, and what each of them gets."""
+    """Where runs are trained, and the resources of each."""
 
     def run(self) -> None:
         runs = self.sweep().runs(self.out)
@@ -64,14 +64,14 @@ class SweepRuns:
             console.print(plan_table(jobs, self.launch.parallel))
             return
         failed = train_all(jobs, self.launch.make(self.out), messages)
-        console.print(outcomes_table(outcomes_of(runs)))
+        console.print(sweep_table(results_of(runs)))
         if records := records_of(runs):
             write_csv(self.out / "sweep.csv", records)
         if failed:
             raise TrainingFailed("; ".join(failed))
 
     def sweep(self) -> Sweep:
-        """What is asked for: the file, with what flags say instead."""
+        """The sweep in the file or on the task, with the changes that flags make."""
         base = read_sweep(Path(self.what), self.trust) if is_preset_file(self.what) else Sweep(self.what)
         changes: dict[str, Any] = {
             "methods": self.methods or None,
@@ -92,13 +92,13 @@ def parse_values(setting: str) -> tuple[str, tuple[Any, ...]]:
     return name, tuple(parse_setting(f"{name}={part}")[1] for part in text.split(","))
 
 
-def outcomes_table(outcomes: Iterable[Outcome]) -> Table:
-    """What came of a sweep."""
+def sweep_table(results: Iterable[SweepResult]) -> Table:
+    """A table of the results of a sweep."""
     table = Table(caption="solved: mean over seeds, with its 95 % interval")
     for column in ("setting", "method", "options", "seeds", "minutes", "solved", "return"):
         names = column in ("setting", "method", "options")
         table.add_column(column, justify="left" if names else "right", overflow="fold")
-    for row in outcomes:
+    for row in results:
         cells = (row.setting, row.method, row.options, ", ".join(map(str, row.seeds)), f"{row.minutes:.1f}")
         table.add_row(*cells, str(row.solved), f"{row.mean_return:.2f}")
     return table

@@ -18,7 +18,7 @@ class Tasks:
     """List the tasks and explain their options."""
 
     task: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[TASK]")] = None
-    """Name of the only task to explain, or your own as module:Class."""
+    """Name of a task, or your own as module:Class. If not given, all tasks that come with alma are explained."""
 
     def run(self) -> None:
         for name in task_names() if self.task is None else [self.task]:

@@ -18,6 +18,7 @@ from alma.launch.launcher import train_all
 from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, TrainingFailed
+from alma.runs.memory import check_room
 from alma.runs.progress import make_display
 from alma.runs.sinks import require_wandb
 from alma.training.options import TrainingOptions
@@ -37,7 +38,7 @@ ADVANCED = (
 """Options for the paper's preset, ablations and fine tuning: `alma train --help` is about the others."""
 
 LAUNCH_DETAILS = tuple(f"launch.{name}" for name in ("cores", "memory", "gpus", "address", "slurm"))
-"""What runs on other machines get."""
+"""Options of the resources of runs, which `alma train --help` leaves out as well."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Train:
     wandb: bool = False
     """Log to Weights & Biases too (needs the package wandb)."""
     launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
-    """Where runs are trained, and what each of them gets."""
+    """Where runs are trained, and the resources of each."""
     help_all: Switch = False
     """Show all options, also those for the paper's preset, ablations and fine tuning."""
     options: Annotated[TrainingOptions, FLAT] = FAST
@@ -89,6 +90,8 @@ class Train:
         new = [config for folder, config in zip(folders, configs, strict=True) if not folder.config.exists()]
         check_own_tasks(configs if self.force else new)  # complains before anything is written
         configs[0].make_trainer()  # so does this
+        if self.launch.engine == "local":
+            check_room(configs[0], min(self.launch.parallel, len(configs)))
         if self.seeds is not None or self.launch != LaunchOptions():
             self._launch([Job(*run, self._arguments()) for run in zip(folders, configs, strict=True)])
             return
@@ -107,11 +110,11 @@ class Train:
             raise TrainingFailed("; ".join(failed))
 
     def _arguments(self) -> tuple[str, ...]:
-        """What processes that train a run are told besides its folder."""
+        """Arguments of `alma resume` for the processes that train the runs, besides the folder."""
         return ("--wandb",) if self.wandb else ()
 
     def configs(self) -> list[RunConfig]:
-        """What to train."""
+        """The configurations of the runs, one for each seed."""
         settings = dict(parse_setting(setting) for setting in self.set)
         seeds = [self.seed or 0] if self.seeds is None else parse_seeds(self.seeds)
         options = with_actors(self.options, self.actors)
@@ -127,7 +130,7 @@ class Train:
 
 
 def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool) -> None:
-    """Train, from the start or from where the folder is, and say what came of it."""
+    """Train a run, new or interrupted, and print its results."""
     messages.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
     if note := whole_chunks(config.options):
         messages.print(note)
@@ -139,7 +142,7 @@ def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool) -> 
 
 
 def whole_chunks(options: TrainingOptions) -> str:
-    """How many steps there will be, where that is not what was asked for; empty where it is."""
+    """A note that the number of steps is rounded up to whole chunks; empty if it is not."""
     chunk = options.updates_per_chunk * options.collection.steps_per_update
     steps = -(-options.steps // chunk) * chunk
     return f"trains {steps:,} steps: whole chunks of {chunk:,}" if steps != options.steps else ""

@@ -33,13 +33,13 @@ class Tune:
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
     """Name of the task (`alma tasks` lists them), or your own as module:Class."""
     trials: int = 40
-    """Trials in all, with those of earlier calls."""
+    """Total number of trials, those of earlier calls included."""
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE")] = ()
     """Option of the task, such as --set agents=3; may be repeated."""
     method: str = "alma"
     """Method to train (`alma methods` lists them), or your own as module:NAME."""
     preset: PresetOrFile = "fast"
-    """Preset that all other options have, by its name or as a file."""
+    """Preset for the options that are not searched, by its name or as a file."""
     seeds: str = "0..2"
     """Seeds of every trial, over which results are averaged: `0..2`, or `1,5,7`."""
     steps: int | None = None
@@ -48,13 +48,13 @@ class Tune:
     """What to search: `actors`, `allocator`, `both`, or a file (.toml, .json). If not given: both levels, or the actors
     alone if the method's allocator does not learn."""
     metric: Metric = "success_rate"
-    """What is maximised: the success rate or the mean return in the last evaluation."""
+    """Metric of the last evaluation to maximise: success rate or mean return."""
     no_pruning: Switch = False
     """Train all trials to the end. Otherwise those are stopped whose learning curve is below the median of others."""
     out: Path = Path("tune")
     """Folder of the results: runs in OUT/runs, Optuna's study in OUT/study.journal, the best trial in OUT/best.json."""
     launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
-    """Where runs are trained, and what each of them gets."""
+    """Where runs are trained, and the resources of each."""
 
     def run(self) -> None:
         require_optuna()
@@ -80,7 +80,7 @@ class Tune:
             raise TrainingFailed("; ".join(failed))
 
     def search(self) -> Search:
-        """What is searched."""
+        """The search that the arguments ask for."""
         settings = dict(map(parse_setting, self.set))
         search = Search(
             self.task,

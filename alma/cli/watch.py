@@ -64,7 +64,7 @@ class Watch(LearnedChoice):
         return TeamLabels(label, policy.config.method, self.allocator or "")
 
     def _other(self, policy: Policy, task: Task, name: str) -> tuple[TeamLabels, Team, TeamParams]:
-        """Who is watched beside them: the same actors under another allocator, or another run."""
+        """The team that is shown beside the first: the same actors under another allocator, or another run."""
         other = allocator_or_run(name, self.trusted, "watch against")
         if isinstance(other, str):
             beside = replace(self, allocator=name)

@@ -1,4 +1,4 @@
-"""Which processor cores a run gets: two runs that compete for cores are slower than two with cores of their own."""
+"""Dividing processor cores among runs: two runs that compete for cores are slower than two with their own cores."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""What an engine does: it starts `alma resume FOLDER --quiet` somewhere and says what became of it."""
+"""The interface of engines, which start `alma resume FOLDER --quiet` on some machine and report its status."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
@@ -8,7 +8,7 @@ from alma.launch.job import Job
 
 @dataclass(frozen=True)
 class Status:
-    """What has become of an attempt to train a run."""
+    """The status of a run that an engine has started."""
 
     phase: Literal["alive", "ended", "lost"]
     """`alive`: it waits for a place, or trains; `ended`: the process has ended by itself; `lost`: the process or the
@@ -27,7 +27,7 @@ class Attempt(Protocol):
     """A run that an engine has started."""
 
     def status(self) -> Status:
-        """What has become of it by now."""
+        """Its present status."""
 
     def stop(self) -> None:
         """Ask the run to save and end. It may take a while."""

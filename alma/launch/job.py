@@ -14,7 +14,7 @@ from alma.runs.policy import WEIGHTS
 
 @dataclass(frozen=True)
 class Resources:
-    """What each run gets of the machine that it is trained on."""
+    """Cores, memory and accelerators of each run."""
 
     cores: int
     """Processor cores. Only runs with the same number of cores are equal bit for bit."""
@@ -60,7 +60,7 @@ class Job:
         return "begun"
 
     def _was_another(self) -> bool:
-        """Whether the folder's configuration is not the one of this run: of one that came to nothing, such as by it."""
+        """Whether the configuration in the folder is missing, unreadable, or that of a run with other options."""
         try:
             there = self.folder.read_config(trust=True)
         except ValueError:
@@ -81,7 +81,7 @@ class Job:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """What the run has logged so far; nothing if that is damaged, which its process will tell."""
+        """The lines of metrics so far; none if the file is damaged, which the process of the run will report."""
         try:
             return read_metrics(self.folder.metrics)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Training many runs with one engine: what failed is reported, what died is started again, nothing is trained twice."""
+"""Training many runs with one engine: failed runs are reported, dead ones restarted, none is trained twice at once."""
 
 import time
 from collections.abc import Iterable
@@ -18,12 +18,12 @@ POLL_SECONDS = 0.5
 """Time between looks at the runs."""
 
 MOST_RESTARTS = 3
-"""How often a run whose process or machine died is started again without having come any further."""
+"""Restarts without a new checkpoint in between after which a run whose process dies counts as failed."""
 
 
 @runtime_checkable
 class Source(Protocol):
-    """Says which runs to train, and hears what becomes of them."""
+    """Gives out the runs to train, and is told how each of them ends."""
 
     def next(self) -> Job | None:
         """The run to start next; None if there is nothing to start now."""

@@ -11,10 +11,11 @@ from alma.launch.cores import share_out_cores
 from alma.launch.engine import ALIVE, Status, of_process
 from alma.launch.job import Job
 from alma.launch.worker import start_process
+from alma.runs.runtime import machine_memory
 
 
 class Seat(NamedTuple):
-    """What one of several runs at a time gets of this machine."""
+    """The cores and environment variables of one of several runs at a time."""
 
     cores: frozenset[int]
     environment: Mapping[str, str]
@@ -81,15 +82,13 @@ def check_jobs(jobs: int) -> None:
 
 def check_memory(jobs: int, memory: float) -> None:
     """Raise a ValueError if so many jobs with so many GB each do not fit into this machine."""
-    if not hasattr(os, "sysconf"):
-        return
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    there = machine_memory() / 1e9
     if jobs * memory > there:
         raise ValueError(f"{jobs} jobs with {memory:g} GB each do not fit into {there:.1f} GB: choose fewer --jobs")
 
 
 def seats(jobs: int, cores: int | None, gpus: int) -> list[Seat]:
-    """What each of several runs at a time gets of this machine."""
+    """The share of each of several runs at a time in the cores and accelerators of this machine."""
     devices = accelerators() if gpus else []
     if jobs * gpus > len(devices):
         raise ValueError(

@@ -24,7 +24,7 @@ MOST_ROWS = 30
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a run stands, by the files in its folder."""
+    """The progress of a run, read from the files in its folder."""
 
     place: str
     """The host that trains it; empty before training has begun."""
@@ -36,7 +36,7 @@ class Standing:
 
 
 def standing(job: Job) -> Standing:
-    """Where a run stands."""
+    """The progress of a run."""
     lines = job.metrics
     holder = recorded_holder(job.folder.lock)
     return Standing(

@@ -77,7 +77,7 @@ class Ray:
         return len(self.tasks) < (self.jobs or self._places())
 
     def _places(self) -> int:
-        """How many runs fit into the cluster, by their cores."""
+        """Number of runs that the cores of the cluster can train at a time."""
         nodes = [node["Resources"].get("CPU", 0) for node in self.ray.nodes() if node["Alive"]]
         return sum(int(cores // self.resources.cores) for cores in nodes)
 
@@ -93,5 +93,5 @@ class Ray:
 
 
 def carry_out(order: Order) -> int:
-    """What a worker of Ray does."""
+    """The function that a worker of Ray calls."""
     return order.carry_out()

@@ -30,7 +30,7 @@ def require_submitit() -> Any:
 
 @dataclass(frozen=True)
 class Submission:
-    """What a job does. submitit calls `checkpoint` before the end of the job's time, and submits the job again."""
+    """The function of a job. submitit calls `checkpoint` before the job's time is over, and submits the job again."""
 
     order: Order
 

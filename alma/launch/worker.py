@@ -33,9 +33,10 @@ def start_process(
     """Start or resume a run on these cores, with these arguments; its output is appended to its log.
 
     It has a session of its own, so that Ctrl-C does not reach it directly; it saves and ends if this process dies.
+    Files in the working directory that are named like modules of Python are not imported by it (`-P`).
     """
     words = [sys.executable, "-I", child.__file__, str(os.getpid()), ",".join(map(str, sorted(cores)))]
-    words += [sys.executable, "-m", "alma", "resume", str(folder.path.resolve()), "--quiet", *arguments]
+    words += [sys.executable, "-P", "-m", "alma", "resume", str(folder.path.resolve()), "--quiet", *arguments]
     with folder.log.open("ab") as log:
         return subprocess.Popen(
             words,
@@ -50,7 +51,7 @@ def start_process(
 
 @dataclass(frozen=True)
 class Order:
-    """All that a worker on another machine has to know to train a run; the rest is in the folder."""
+    """An order to train a run, for a worker on another machine that sees the same folders."""
 
     folder: str
     """Path of the run folder, the same on all machines."""

@@ -36,7 +36,7 @@ class LearnerState:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Clock:
-    """How far a run has got."""
+    """Steps and episodes of a run so far."""
 
     env_steps: Int[Array, ""]
     episodes: Int[Array, ""]

@@ -1,4 +1,4 @@
-"""What the devices that share a run tell each other while they train.
+"""Sums and means over the devices that share a run.
 
 Each device has a share of the environments, of replay and of every batch; parameters are the same on all. Functions of
 a whole batch, such as a loss or running statistics, use the functions below. In a program for a single device they
@@ -47,7 +47,7 @@ def mean_over_devices(tree: Tree) -> Tree:
 
 
 def divisor(weights: Float[Array, "*n"] | Bool[Array, "*n"]) -> Float[Array, ""] | Int[Array, ""]:
-    """What to divide a weighted sum over this device's share of a batch by.
+    """The divisor of a weighted sum over this device's share of a batch.
 
     The mean of the quotients over all devices is then the weighted mean over the whole batch. Weights that add up to
     less than 1 count as 1.

@@ -1,5 +1,6 @@
 """Playing whole episodes without exploration."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from alma.play.decisions import InForce, apply_where, decisions_due, nothing_in_force, record_actions, renew
@@ -19,6 +21,8 @@ from alma.task.callbacks import raises_plainly
 from alma.task.outcome import Outcome
 from alma.task.task import Task
 from alma.task.view import NOBODY, View, team_size
+
+logger = logging.getLogger("alma")
 
 
 @jax.tree_util.register_dataclass
@@ -159,10 +163,14 @@ def _play_batch(task: Task, team: Team, params: TeamParams, keys: Key[Array, "N"
     return jax.lax.while_loop(goes_on, lambda now: play_step(task, team, params, now)[0], episodes), sizes
 
 
-def check_episodes(count: int) -> None:
-    """Raise a ValueError unless the number of episodes is at least 1."""
-    if count < 1:
-        raise ValueError(f"episodes must be at least 1, not {count}")
+MOST_EPISODES = 10_000_000
+"""Most episodes that are played at a time; their results are kept in memory."""
+
+
+def check_episodes(count: int, most: int = MOST_EPISODES) -> None:
+    """Raise a ValueError unless the number of episodes lies between 1 and `most`."""
+    if not 1 <= count <= most:
+        raise ValueError(f"episodes must lie between 1 and {most}, not {count}")
 
 
 def episode_keys(seed: int, count: int) -> Key[Array, "{count}"]:
@@ -178,17 +186,19 @@ def play_episodes(
     episodes: int,
     seed: int = 0,
     parallel: int = 256,
-    on_progress: Callable[[int, Results], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Results:
     """Play whole episodes, `parallel` at a time, or as many as the task allows.
 
     Episode i of a seed does not depend on the batch size, except for rounding: floating-point sums are computed in
-    another order in batches of another size, which may decide a close battle.
+    another order in batches of another size, which may decide a close battle. `on_progress` is called with the number
+    of episodes played so far, and how many of them were solved.
     """
     check_episodes(episodes)
     parallel = min(parallel, episodes, task.parallel or episodes)
     keys = episode_keys(seed, -(-episodes // parallel) * parallel)
     batches: list[Results] = []
+    solved, faults = 0, task.faults
     for first in range(0, episodes, parallel):
         played, sizes = _play_batch(task, team, params, keys[first : first + parallel])
         rows = slice(min(parallel, episodes - first))
@@ -202,6 +212,9 @@ def play_episodes(
             played.metrics,
         )
         batches.append(Results(*jax.tree.map(itemgetter(rows), jax.device_get(columns))))
+        solved += int(np.sum(batches[-1].success))
         if on_progress:
-            on_progress(first + len(batches[-1].success), join(batches))
+            on_progress(first + len(batches[-1].success), solved)
+    if lost := task.faults - faults:
+        logger.warning("%d episodes were cut off because the simulator failed: they count as not solved", lost)
     return join(batches)

@@ -135,7 +135,7 @@ def _find_runs(text: str) -> list[tuple[str, RunFolder]]:
 
 
 def progress_of(folder: RunFolder) -> dict[str, Any]:
-    """How far a run is, and after how many minutes of training: from its result, or else its last line of metrics."""
+    """Steps and minutes of training of a run so far: from its result, or else its last line of metrics."""
     if folder.result.exists():
         return folder.read_result()
     lines = read_metrics(folder.metrics)

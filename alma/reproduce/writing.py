@@ -21,13 +21,14 @@ def write_figure(
     curves: list[CurvePoint],
     out: Path,
     *,
+    runs_in: Path,
     command: str,
     plots: bool,
 ) -> list[Path]:
-    """Write all files of a figure into its folder; `command` is the command that reproduces it."""
+    """Write all files of a figure into its folder below `out`, from runs in `runs_in`; `command` reproduces it."""
     folder = out / (figure.name if budget.preset == "fast" else f"{figure.name}-{budget.preset}")
     rows = rows_of(scores, figure.reference)
-    summary = summary_of(figure, budget, scores, rows, out, command)
+    summary = summary_of(figure, budget, scores, rows, runs_in, command)
     origin = f"`{command}`: preset `{budget.preset}`, {summary['runs']} runs"
     return write_files(figure, scores, curves, rows, folder, summary=summary, origin=origin, plots=plots)
 
@@ -61,11 +62,11 @@ def write_files(
 
 
 def summary_of(
-    figure: Figure, budget: Budget, scores: list[Score], rows: list[Row], out: Path, command: str
+    figure: Figure, budget: Budget, scores: list[Score], rows: list[Row], runs_in: Path, command: str
 ) -> dict[str, Any]:
     """The contents of `summary.json`: everything that has to be stated with a published number."""
     runs = {(score.case.arm.run_name(budget.preset, score.seed)): score.run["training_minutes"] for score in scores}
-    trained_with = [read_json(RunFolder(out / "runs" / name).config)["versions"] for name in runs]
+    trained_with = [read_json(RunFolder(runs_in / name).config)["versions"] for name in runs]
     return {
         "figure": figure.name,
         "command": command,

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import Mesh, PartitionSpec
@@ -24,7 +24,7 @@ BATCH_SIZES = (8, 64, 256, 1024)
 SIMULATORS = (8, 32, 128)
 """Batch sizes for simulators, which are slower."""
 
-SIMULATOR_STEPS = 8192
+SIMULATOR_STEPS = 4096
 """Steps of simulators per timing, over all of them."""
 
 MINIMUM_SECONDS = 10.0
@@ -86,11 +86,16 @@ def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str
     actors = partial(trainer.actors.update, view_of=trainer.views, clock=trainer.clock(state))
     allocator = partial(trainer.allocator.update, view_of=trainer.views, clock=trainer.clock(state))
     of_allocator = _median_seconds(allocator, repeats, state.allocator, state.key, state.decisions)
+    shares = {}
+    if isinstance(trainer.task, HostTask):
+        report("simulators")
+        shares = shares_of_simulators(trainer.task, trainer.options.collection.environments, steps / seconds)
     return {
         "task": trainer.task.spec.name,
         "method": trainer.method,
         "actors": "refil" if trainer.options.actors.imagination else "aqmix",
         "minutes_per_million_steps": round(seconds / steps * 1e6 / 60, 2),
+        **shares,
         "steps_per_update": round(steps / updates, 1),
         "actor_update_seconds": _median_seconds(actors, repeats, state.actors, state.key, state.steps),
         "allocator_update_seconds": round(of_allocator / trainer.options.allocator.updates, 4),
@@ -113,9 +118,34 @@ def _median_seconds(function: Callable[..., Any], repeats: int, *arguments: Any)
     return round(statistics.median(times), 4)
 
 
+class RandomPlay(NamedTuple):
+    """A compiled program that plays at random."""
+
+    environments: int
+    """The number of environments, the same on every device."""
+    compile_seconds: float
+    steps_per_second: Callable[[], float]
+    """Plays on, and tells how fast that was."""
+
+    def timings(self, rates: list[float]) -> dict[str, Any]:
+        return {
+            "environments": self.environments,
+            "steps_per_second": round(statistics.median(rates)),
+            "slowest": round(min(rates)),
+            "fastest": round(max(rates)),
+            "compile_seconds": round(self.compile_seconds, 2),
+        }
+
+
 def _time_batch(task: Task, environments: int, steps: int, repeats: int) -> dict[str, Any]:
+    play = _random_play(task, environments, steps)
+    return play.timings([play.steps_per_second() for _ in range(repeats)])
+
+
+def _random_play(task: Task, environments: int, steps: int) -> RandomPlay:
     devices = min(environments, jax.device_count()) if task.is_pure else 1
-    init = _on_each_device(devices, lambda key: _begin(task, environments // devices, key))
+    each = environments // devices
+    init = _on_each_device(devices, lambda key: _begin(task, each, key))
     run = _on_each_device(devices, partial(_run_random, task, steps))
     carry = init(jax.random.split(jax.random.key(0), devices))
     began = time.perf_counter()
@@ -123,18 +153,14 @@ def _time_batch(task: Task, environments: int, steps: int, repeats: int) -> dict
         compiled = run.lower(carry).compile()
     compile_seconds = time.perf_counter() - began
     carry = jax.block_until_ready(compiled(carry))  # touch the memory once
-    rates = []
-    for _ in range(repeats):
+
+    def steps_per_second() -> float:
+        nonlocal carry
         began = time.perf_counter()
         carry = jax.block_until_ready(compiled(carry))
-        rates.append(environments // devices * devices * steps / (time.perf_counter() - began))
-    return {
-        "environments": environments // devices * devices,
-        "steps_per_second": round(statistics.median(rates)),
-        "slowest": round(min(rates)),
-        "fastest": round(max(rates)),
-        "compile_seconds": round(compile_seconds, 2),
-    }
+        return each * devices * steps / (time.perf_counter() - began)
+
+    return RandomPlay(each * devices, compile_seconds, steps_per_second)
 
 
 def _on_each_device(devices: int, function: Callable[[Any], Any]) -> Any:
@@ -147,16 +173,30 @@ def _on_each_device(devices: int, function: Callable[[Any], Any]) -> Any:
     return jax.jit(jax.shard_map(one, mesh=mesh, in_specs=split, out_specs=split, check_vma=False), donate_argnums=0)
 
 
-def _time_simulators(task: HostTask, environments: int, repeats: int = 3) -> dict[str, Any]:
-    """Time a task of simulators, and how fast they are in the same processes without anything around them."""
+def _time_simulators(task: HostTask, environments: int, repeats: int = 5) -> dict[str, Any]:
+    """Time a task of simulators, in turn with the simulators in the same processes without anything around them."""
     steps = SIMULATOR_STEPS // environments
-    alone = statistics.median(task.pool.race(environments, steps) for _ in range(repeats))
-    timed = _time_batch(task, environments, steps, repeats)
+    play = _random_play(task, environments, steps)
+    rates = [(task.pool.race(environments, steps), play.steps_per_second()) for _ in range(repeats)]
+    alone, wrapped = zip(*rates, strict=True)
     return {
-        **timed,
+        **play.timings(list(wrapped)),
         "workers": task.pool.options.workers,
-        "simulator_steps_per_second": round(alone),
-        "kept": round(timed["steps_per_second"] / alone, 3),
+        "simulator_steps_per_second": round(statistics.median(alone)),
+        "kept": round(statistics.median(ours / theirs for theirs, ours in rates), 3),
+    }
+
+
+def shares_of_simulators(task: HostTask, environments: int, steps_per_second: float) -> dict[str, float]:
+    """Shares of the time of training at a speed: spent in the simulators, and at most lost to reaching them.
+
+    The second is what random play takes besides the simulators: copying, checking, waiting for processes, and views.
+    """
+    timed = _time_simulators(task, environments)
+    alone = steps_per_second / timed["simulator_steps_per_second"]
+    return {
+        "share_of_simulators": round(alone, 3),
+        "share_of_copying_at_most": round(alone * (1 / timed["kept"] - 1), 3),
     }
 
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alma.files import atomic_write, brief
+from alma.task.keys import integers_as_keys, keys_as_integers
 
 Tree = TypeVar("Tree")
 
@@ -28,10 +29,6 @@ class CheckpointError(ValueError):
 
 class MisfitError(CheckpointError):
     """A checkpoint is intact, but was written by another configuration or version."""
-
-
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:
@@ -52,10 +49,9 @@ def write_tree(path: Path, tree: Any, notes: dict[str, Any] | None = None) -> No
     """Write a pytree and notes to a file."""
     # The lowest level of compression already shrinks replay several times, as fast as the disk can write.
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, leaf in named_leaves(tree):
-            array = np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        for name, leaf in named_leaves(keys_as_integers(tree)):
             with archive.open(name, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+                np.lib.format.write_array(member, np.asarray(leaf), allow_pickle=False)
         archive.writestr(NOTES, json.dumps(notes or {}))
 
 
@@ -81,20 +77,16 @@ def load_tree(path: Path, like: Tree) -> Tree:
 
     Nothing is unpacked before it is known to have the size that is expected.
     """
-    expected = dict(named_leaves(jax.eval_shape(_without_keys, like)))
+    expected = dict(named_leaves(jax.eval_shape(keys_as_integers, like)))
     with _archive(path) as archive:
         _check_members(archive, path)
         found = {name: _read_header(archive, name) for name in archive.namelist() if name != NOTES}
         if wrong := misfit(expected, found):
-            if changed := archive.testzip():  # it may only look different because of damage
+            if _is_plausible(archive, expected) and (changed := archive.testzip()):  # it may only look different
                 raise CheckpointError(f"{path} is damaged: {changed} is not as it was written")
             raise MisfitError(f"{path} was written by another configuration or version of alma: {wrong}")
-        arrays = [_read_array(archive, name) for name in expected]
-    leaves = [
-        jax.random.wrap_key_data(jnp.asarray(array)) if _is_key(leaf) else jnp.asarray(array)
-        for array, leaf in zip(arrays, jax.tree.leaves(like), strict=True)
-    ]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves)
+        arrays = [jnp.asarray(_read_array(archive, name)) for name in expected]
+    return integers_as_keys(jax.tree.unflatten(jax.tree.structure(like), arrays), like)
 
 
 def load_notes(path: Path) -> dict[str, Any]:
@@ -115,7 +107,7 @@ MOST_NOTES = 2**26
 
 
 def misfit(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """How arrays differ from those that are expected, in names, shapes or dtypes; empty if they do not."""
+    """A description of the first difference from the expected names, shapes and dtypes; empty if there is none."""
     for names, what in (
         (expected.keys() - found.keys(), "it lacks"),
         (found.keys() - expected.keys(), "nothing here takes"),
@@ -128,11 +120,6 @@ def misfit(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     return ""
 
 
-def _without_keys(tree: Any) -> Any:
-    """Random keys as the plain arrays that stand for them in a file."""
-    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if _is_key(leaf) else leaf, tree)
-
-
 def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
     """Raise a CheckpointError if an archive has something inside that we do not write."""
     if len(set(archive.namelist())) != len(archive.namelist()):
@@ -142,8 +129,14 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
             raise CheckpointError(f"{path} is damaged: {member.filename} is compressed by an unknown method")
 
 
+def _is_plausible(archive: zipfile.ZipFile, expected: Mapping[str, Any]) -> bool:
+    """Whether an archive does not unpack to much more than is expected."""
+    usual = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in expected.values())
+    return sum(member.file_size for member in archive.infolist()) < 2 * usual + MOST_NOTES
+
+
 def _read_header(archive: zipfile.ZipFile, name: str) -> jax.ShapeDtypeStruct:
-    """What an array's part of the file says of its shape and dtype. Raises an error if its size says something else."""
+    """Shape and dtype of an array in the archive. Raises a ValueError if the size of its data does not fit them."""
     with archive.open(name) as member:
         if np.lib.format.read_magic(member) != (1, 0):
             raise ValueError(f"{name} is in another format")

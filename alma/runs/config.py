@@ -51,7 +51,7 @@ class RunConfig:
 
     @property
     def own_code(self) -> frozenset[str]:
-        """The names of what has to be imported: the task and the method, if they are the user's own."""
+        """The names of the task and the method if they are the user's own code, which has to be imported."""
         return frozenset(name for _, name in own_code(self.task, [self.method]))
 
     def make_task(self) -> Task:
@@ -79,7 +79,7 @@ def to_json(config: RunConfig) -> dict[str, Any]:
 
 
 def learning_config(config: RunConfig) -> dict[str, Any]:
-    """What decides the course of a run: all but its length and what is reported of it. As JSON gives it back."""
+    """The part of a configuration that influences training: all but the steps and reports. As data read from JSON."""
     data = json.loads(json.dumps(dataclasses.asdict(config)))
     for name in ("steps", "report"):
         del data["options"][name]
@@ -126,7 +126,7 @@ def from_json(data: Any, trust: Trust = False, source: object = "the configurati
 
 
 def own_code(task: str, method_names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """What of a task and methods is the user's own, and has to be imported: ("task" or "method", its name)."""
+    """The tasks and methods that are the user's own code, to be imported: pairs of "task" or "method" and the name."""
     if registry.is_imported(task):
         yield "task", task
     yield from (("method", name) for name in method_names if methods.is_imported(name))

@@ -17,7 +17,7 @@ class PartnerLostError(RuntimeError):
 
 
 def join_run(coordinator: str | None = None, processes: int | None = None, process: int | None = None) -> None:
-    """Meet the other processes of a run, before JAX is used.
+    """Connect to the other processes of a run; call it before JAX is used.
 
     Under SLURM, Open MPI and Kubernetes JAX finds out everything by itself. Elsewhere, `coordinator` is the address of
     process 0 as host:port, `processes` is the number of processes, and `process` is the number of this one. Process 0

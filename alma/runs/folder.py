@@ -1,6 +1,5 @@
 """The files of a run folder: creating, locking, saving and loading."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,18 +17,26 @@ from alma.task.importing import Trust
 from alma.training.trainer import TrainState
 
 RUN_FILES = (
+    f"*{UNFINISHED}",
     "metrics.jsonl",
-    "tensorboard",
-    "checkpoints",
+    "tensorboard/events*",
+    "checkpoints/*.ckpt",
+    "checkpoints/*.damaged",
+    f"checkpoints/*{UNFINISHED}",
     WEIGHTS,
     "result.json",
     "wandb.id",
     "train.log",
-    "scores",
+    "scores/*.json",
+    f"scores/*{UNFINISHED}",
     "lock",
     "config.json",
 )
-"""Everything that a run writes into its folder, the configuration last: without it the folder is no run any more."""
+"""Patterns of all files that a run writes into its folder. `clear` deletes in this order: without a configuration, the
+folder is no longer recognised as a run."""
+
+RUN_FOLDERS = ("tensorboard", "checkpoints", "scores")
+"""Folders that a run makes in its folder."""
 
 CONFIG_KEYS = {"task", "method", "preset", "seed", "options"}
 """Entries of `config.json` by which a run is told from other folders that have a file of that name."""
@@ -59,7 +66,7 @@ class RunFolder:
 
     @property
     def log(self) -> Path:
-        """What the process of a run that was started by a launcher has printed."""
+        """The output of the process that a launcher started for the run."""
         return self.path / "train.log"
 
     @property
@@ -73,19 +80,20 @@ class RunFolder:
     def check_free(self, force: bool = False) -> None:
         """Raise a ValueError if the folder is not empty or, with --force, if it is not a run folder.
 
-        A run that ended before its first checkpoint is in nobody's way.
+        A run that ended before its first checkpoint may be overwritten.
         """
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file: choose another folder with --out")
         if not self.path.is_dir() or self.is_blank():
             return
+        if not self.is_run():
+            about = "is not a run folder, so --force will not delete it" if force else "is not empty, and no run folder"
+            raise ValueError(f"{self.path} {about}: choose another --out")
         if not force:
             raise ValueError(
                 f"{self.path} exists already: go on with: alma resume {self.path}, start over with --force, "
                 "or choose another folder with --out"
             )
-        if not self.is_run():
-            raise ValueError(f"{self.path} is not a run folder, so --force will not delete it: choose another --out")
 
     def is_run(self) -> bool:
         """Whether the folder holds a run, finished or not."""
@@ -95,9 +103,9 @@ class RunFolder:
             return False
 
     def is_blank(self) -> bool:
-        """Whether nothing would be lost: there is nothing but a run that ended before its first checkpoint, if that."""
+        """Whether the folder is empty, or holds only a run that ended before its first checkpoint."""
         names = {path.name for path in self.path.iterdir() if path.suffix != UNFINISHED}
-        ours = names <= {*RUN_FILES} if self.is_run() else names <= {"lock", "checkpoints"}
+        ours = names <= {*RUN_FILES, *RUN_FOLDERS} if self.is_run() else names <= {"lock", "checkpoints"}
         saved = [path for path in self.checkpoints.glob("*") if path.suffix != UNFINISHED]
         trained = self.result.exists() or (WEIGHTS in names and not self._was_saving())
         return ours and not saved and not trained
@@ -107,13 +115,13 @@ class RunFolder:
         return any(self.checkpoints.glob(f"*{UNFINISHED}"))
 
     def clear(self) -> None:
-        """Delete what a run wrote, and nothing else."""
-        for name in RUN_FILES:
-            path = self.path / name
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+        """Delete what a run wrote, and nothing else: files of other names stay, also in the folders that it made."""
+        for pattern in RUN_FILES:
+            for file in self.path.glob(pattern):
+                file.unlink()
+        for name in RUN_FOLDERS:
+            with suppress(OSError):  # there is none, or something else is in it
+                (self.path / name).rmdir()
 
     def create(self, config: RunConfig, force: bool = False) -> None:
         """Create the folder. One that is not empty is replaced only if `force`, and never while it is in use."""
@@ -131,7 +139,7 @@ class RunFolder:
         return from_json(read_json(self.config), trust, self.config)
 
     def read_result(self) -> dict[str, Any]:
-        """What the finished run says of itself."""
+        """The contents of `result.json`, checked."""
         return read_result(self.result)
 
     @contextmanager
@@ -158,7 +166,9 @@ class RunFolder:
 
     def saved(self) -> list[Path]:
         """Checkpoints, the newest first."""
-        return sorted((path for path in self.checkpoints.glob("*.ckpt") if path.stem.isdecimal()), reverse=True)
+        return sorted(
+            (path for path in self.checkpoints.glob("*.ckpt") if path.stem.isdecimal() and path.is_file()), reverse=True
+        )
 
     def save(self, state: TrainState, policy: Policy, notes: dict[str, Any]) -> Path:
         """Write the weights and a checkpoint; returns its path. The last two checkpoints are kept.

@@ -144,7 +144,8 @@ def _may_live(path: Path, holder: Holder) -> bool:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    # Not where a link leads: in a folder from somebody else, that may be any file.
+    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     try:
         yield file
     finally:

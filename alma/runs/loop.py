@@ -21,7 +21,8 @@ from alma.runs import distributed, runtime
 from alma.runs.config import RunConfig, learning_config, to_json
 from alma.runs.folder import RunFolder
 from alma.runs.lock import Lock
-from alma.runs.metrics import EVALUATION, MetricAccumulator
+from alma.runs.memory import check_room
+from alma.runs.metrics import EVALUATION, MetricAccumulator, read_metrics
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import COMPILING, Display, Progress, mean_progress
 from alma.runs.signals import Interrupted, listening, stop_on_signal
@@ -37,7 +38,7 @@ class TrainingFailed(ValueError):  # noqa: N818
 
 @dataclass
 class Run:
-    """A run that is being trained, in its folder: what it has measured, and what it writes."""
+    """A run that is being trained: its folder, its trainer, its metrics so far, and the logs it writes."""
 
     folder: RunFolder
     config: RunConfig
@@ -68,6 +69,7 @@ class Run:
     def prepare(self) -> None:
         """Make sure that the folder is in order, and that nothing is left of a process that was killed."""
         self.folder.check_resumable()
+        read_metrics(self.folder.metrics)  # complains of damage, before anything is compiled
         self.folder.checkpoints.mkdir(exist_ok=True)
         self.folder.delete_unfinished()
 
@@ -98,7 +100,7 @@ class Run:
             sink.close()
 
     def record(self, numbers: dict[str, float], params: TeamParams, before: int, step: int, seconds: float) -> Progress:
-        """Take note of what a chunk of steps has brought. Raises `TrainingFailed` if it cannot be gone on from."""
+        """Log the metrics of a chunk of steps. Raises `TrainingFailed` if a metric or parameter is not finite."""
         self.seconds += seconds
         self.rate = (step - before) / seconds
         # Losses were computed before the last update; only the parameters show whether it went wrong.
@@ -232,6 +234,8 @@ def _prepare(
             raise Interrupted(f"stopped while compiling; go on with: {resume_command(runs)}")
 
     began = time.monotonic()
+    if jax.process_count() == 1:  # several share the state out
+        listening(lambda: check_room(runs[0].config, len(runs)), give_up)
     states = _load(runs)
     if states:
         state = program.place(states)
@@ -312,7 +316,7 @@ def _advance(chunk: Chunk, state: TrainState) -> tuple[TrainState, Any]:
 
 
 def _answer(asked_to_stop: Callable[[], bool], display: Display) -> Callable[[], None]:
-    """What answers a signal while the run goes on to a place where it can be saved."""
+    """A function that says once, after a signal, that the run will be saved at the end of the chunk."""
     answered: list[str] = []
 
     def answer() -> None:

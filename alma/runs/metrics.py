@@ -8,7 +8,7 @@ from alma.files import brief, read_json_lines
 from alma.play.summary_check import check_numbers, check_summary, is_number
 
 EVALUATION = "evaluation/"
-"""What the names of evaluations begin with."""
+"""Prefix of the names of metrics of evaluations."""
 
 METRICS = {
     # Every line.
@@ -44,7 +44,7 @@ METRICS = {
     "evaluation/by_team_size": "episodes, success rate and interval for each team size",
     "evaluation/mean_*": "mean over episodes of each metric of the task (`Outcome.metrics`), summed over steps",
 }
-"""What the entries of `metrics.jsonl`, TensorBoard and W&B mean. Methods of your own may add more."""
+"""The meaning of every entry of `metrics.jsonl`, TensorBoard and W&B. Methods of your own may add more."""
 
 SUMS = ("episodes", "solved", "reward", "updates", "faults")
 """Metrics of a chunk that are sums over its steps; the others are means over its updates."""

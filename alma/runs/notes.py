@@ -1,4 +1,4 @@
-"""The notes of a checkpoint: what a run has measured by then, beside the train state."""
+"""Checking the notes of a checkpoint: training time, evaluations and metrics so far, beside the train state."""
 
 from pathlib import Path
 from typing import Any

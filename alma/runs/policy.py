@@ -253,8 +253,22 @@ def _find_allocator(source: Policy, allocator: Policy | str | None, task: Task |
 def check_fits(trained: TaskSpec, other: TaskSpec) -> None:
     """Raise a ValueError if networks trained on one task cannot be used on the other."""
     for what in ("name", "actions", "features", "relations"):
-        if getattr(trained, what) != getattr(other, what):
-            raise ValueError(f"what was learned does not fit: the tasks have different {what}")
+        learned, found = getattr(trained, what), getattr(other, what)
+        if learned != found:
+            raise ValueError(
+                f"what was learned does not fit: the tasks differ in {what} ({_difference(learned, found)}); "
+                "use the options of the task that it was trained with"
+            )
+
+
+def _difference(learned: str | tuple[str, ...], found: str | tuple[str, ...]) -> str:
+    """What two names, or two lists of names, differ in, for an error message."""
+    if isinstance(learned, str) or isinstance(found, str):
+        return f"{learned!r} in training, {found!r} here"
+    only = [f"{name!r} only in training" for name in learned if name not in found]
+    only += [f"{name!r} only here" for name in found if name not in learned]
+    more = f", and {len(only) - 2} more" if len(only) > 2 else ""
+    return ", ".join(only[:2]) + more if only else "the same names in another order"
 
 
 def fingerprint(weights: Path) -> str:
@@ -271,7 +285,7 @@ def load(path: str | Path, *, trust: Trust = False, task: str | None = None) -> 
     """
     path = locate(path)
     file = path / WEIGHTS if path.is_dir() else path
-    if not file.exists():
+    if not file.is_file():
         raise ValueError(f"cannot load {path}: {_why_nothing_is_there(path)}")
     data, tensors = read_weights(file)
     if trust is not True and task is not None:

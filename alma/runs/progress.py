@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 COMPILING = "compiling (about 30 s the first time)"
-"""What is said before there is any progress to show."""
+"""Message until there is progress to show."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a finished run says of itself, in `result.json`."""
+"""Reading `result.json`, the results of a finished run."""
 
 from pathlib import Path
 from typing import Any

@@ -39,6 +39,24 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Files that hold the most bytes a container may use."""
+
+UNKNOWN = 2**62
+"""Stands for the size of a memory that cannot be found out."""
+
+
+def machine_memory() -> int:
+    """The memory of this machine in bytes, or what this container may use of it."""
+    found = [UNKNOWN]
+    with suppress(ValueError, OSError, AttributeError):  # some systems do not tell
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for file in LIMITS:
+        with suppress(ValueError, OSError):  # there is no container, or no limit
+            found.append(int(file.read_text()))
+    return min(found)
+
+
 def cache_folder() -> Path:
     """The folder of compiled programs: the one named by `ALMA_CACHE`, or a folder in the user's cache.
 

@@ -1,6 +1,6 @@
 """Files of weights: the parameters and the configuration of a policy in one safetensors file, with a digest of both.
 
-Only the form of a file is checked here; `policy.py` knows what must be inside.
+Only the format of a file is checked here; `policy.py` checks its parameters against the configuration.
 """
 
 import hashlib

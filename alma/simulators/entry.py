@@ -12,7 +12,7 @@ OF_ALL = tuple(option for option in fields(HostTask) if option.name not in ("sim
 
 
 def entry_of(name: str, kind: type[Simulator]) -> Entry:
-    """How to build the task of a simulator."""
+    """The registry entry of a simulator: its options, and how to build its task."""
     if missing := sorted(kind.__abstractmethods__):
         raise ValueError(f"{name} lacks {', '.join(missing)}: a simulator must define them")
     own = own_options(kind)

@@ -28,10 +28,10 @@ from alma.task.view import Actions, Allocation, View
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class HostState:
-    """What is known here of a simulator's state."""
+    """The task state: a view of the simulator, and which step of which episode it is."""
 
     view: View
-    """What can be seen, in small dtypes."""
+    """The view, in small dtypes."""
     episode: Int[Array, ""]
     """The number of the episode in the pool of simulators."""
     time: Int[Array, ""]

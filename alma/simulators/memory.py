@@ -29,11 +29,11 @@ class Memory:
     seed: Any
     """The seed of the next episode."""
     view: View
-    """What can be seen after the last step or reset."""
+    """The view after the last step, or after the reset that followed it."""
     reached: View
-    """What could be seen after the last step, before any reset."""
+    """The view after the last step, before any reset."""
     outcome: Outcome
-    """What the last step brought."""
+    """The outcome of the last step."""
     calls: Any
     """For each worker: how many calls of simulators it has begun. The number stands still while a call hangs."""
     seat: Any

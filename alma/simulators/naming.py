@@ -1,4 +1,4 @@
-"""How simulators are named: `module:Class`, by which worker processes find them."""
+"""Names of simulators, by which worker processes import them: `module:Class`."""
 
 import sys
 from pathlib import Path

@@ -26,14 +26,14 @@ from alma.task.simulator import Simulator, SimulatorError
 from alma.task.view import View
 
 MOST_FAILURES = 5
-"""How often a worker may fail without finishing an episode in between."""
+"""Failures of a worker, without finishing an episode in between, after which a `SimulatorError` is raised."""
 
 logger = logging.getLogger("alma")
 
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """Which simulator, and how many copies of it in how many processes."""
+    """Options of a pool: the simulator, the number of its copies, and the worker processes."""
 
     simulator: str
     """Its class, as `module:Class`."""
@@ -54,7 +54,7 @@ class Started(NamedTuple):
 
 
 class Stepped(NamedTuple):
-    """What a step of N episodes brought."""
+    """The results of a step of N episodes."""
 
     reached: View
     """Any view where the state is lost."""
@@ -168,12 +168,15 @@ class Pool:
         for number, text in failed.items():
             faults.append(Fault(int(self.memory.seat[number]), text, lasting=False))
         told = {fault: self._told(fault) for fault in faults}
+        occupied = np.flatnonzero(self.seats.episode != EMPTY).tolist()
         for fault in faults:
             if fault.lasting:
                 raise SimulatorError(told[fault])
-            logger.warning("%s\nIts episode is cut off.", told[fault])
-        occupied = np.flatnonzero(self.seats.episode != EMPTY)
-        gone = {fault.seat for fault in faults} | {s for s in occupied.tolist() if self._worker_of(s) in failed}
+            number = self._worker_of(fault.seat)
+            count = sum(self._worker_of(seat) == number for seat in occupied) if number in failed else 1
+            lost = "The episode is" if count == 1 else f"All {count} episodes of this worker are"
+            logger.warning("%s\n%s cut off.", told[fault], lost)
+        gone = {fault.seat for fault in faults} | {seat for seat in occupied if self._worker_of(seat) in failed}
         self.faults += len(gone)
         self.seats.leave(gone)
         for fault in {self._worker_of(fault.seat): fault for fault in faults}.values():
@@ -189,7 +192,7 @@ class Pool:
         return seat % self.options.workers
 
     def _told(self, fault: Fault) -> str:
-        """A fault with all that tells where it happened."""
+        """The message of a fault, with simulator, worker, step and seed."""
         name = self.options.simulator
         if fault.seat == EMPTY:
             return f"the simulator {name} cannot be made: {fault.text}"

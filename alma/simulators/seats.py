@@ -1,4 +1,4 @@
-"""Who sits where: which episode each copy of a simulator plays, and how far it has got.
+"""Bookkeeping of episodes: which episode the copy of the simulator on each seat plays, and its steps so far.
 
 An episode is known by a number, and a state of it by the number of steps besides. Only the present state of an episode
 can be stepped, since the simulator has gone on from all others.
@@ -60,7 +60,7 @@ class Seats:
         return numbers
 
     def leave(self, seats: Iterable) -> None:
-        """The episodes of these seats are over, or lost."""
+        """Mark these seats as empty: their episodes are over, or lost."""
         for seat in seats:
             self._seat_of.pop(int(self.episode[seat]), None)
             self.episode[seat] = EMPTY

@@ -29,7 +29,7 @@ GRACE = 5.0
 
 
 class Setup(NamedTuple):
-    """What a worker is told first."""
+    """The first message to a worker: the simulator, its options, and the shared memory."""
 
     simulator: str
     """Its class, as `module:Class`."""
@@ -50,7 +50,7 @@ Command: TypeAlias = Literal["reset", "step", "advance", "race"]
 
 
 class Order(NamedTuple):
-    """What a worker is asked to do on some of its seats."""
+    """A command for some of the worker's seats."""
 
     what: Command
     seats: list[int]
@@ -59,16 +59,16 @@ class Order(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What went wrong on a seat."""
+    """An error of the simulator on a seat."""
 
     seat: int
     text: str
     lasting: bool
-    """Whether it is of no use to go on with another episode: the simulator does not fit its description."""
+    """Whether every episode would fail like this, since the simulator does not fit its description."""
 
 
 class Reply(NamedTuple):
-    """What came of an order."""
+    """A worker's reply to an order."""
 
     faults: list[Fault]
     copies: int = 0

@@ -29,7 +29,7 @@ class Field(NamedTuple):
     shared: np.ndarray
     """A row for every seat."""
     written: np.ndarray
-    """Where single rows are written: `shared`, or wide integers that are checked before they are copied there."""
+    """The array that rows are written to: `shared`, or one of wide integers, checked before they are copied there."""
     shape: tuple[int, ...]
     kinds: str
     """The kinds of NumPy dtypes that fit into it."""

@@ -1,4 +1,4 @@
-"""Python code that compiled programs call: how its errors come out of them."""
+"""Errors of Python code that compiled programs call: kept where they are raised, and raised again outside."""
 
 import functools
 import logging
@@ -15,7 +15,7 @@ _raised: list[BaseException] = []
 
 
 def called_back(function: Callable[P, R]) -> Callable[P, R]:
-    """Remember errors of a function that compiled programs call."""
+    """Decorator for a function that compiled programs call: its errors are kept for `raises_plainly`."""
 
     @functools.wraps(function)
     def call(*arguments: P.args, **keywords: P.kwargs) -> R:
@@ -29,9 +29,9 @@ def called_back(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def raises_plainly(function: Callable[P, R]) -> Callable[P, R]:
-    """Let errors of Python code out of the compiled programs that a function runs, as they were raised.
+    """Decorator: errors of Python code that compiled programs call are raised as they were.
 
-    JAX raises an error of its own, with the text of a long traceback.
+    JAX would raise an error of its own in their place, with the text of a long traceback.
     """
 
     @functools.wraps(function)

@@ -12,14 +12,19 @@ from jaxtyping import Array, Bool, PRNGKeyArray
 
 from alma.task.callbacks import raises_plainly
 from alma.task.choice import choose_uniformly
+from alma.task.keys import keys_as_integers
 from alma.task.outcome import Outcome
-from alma.task.own_code import told
+from alma.task.own_code import describe_error
 from alma.task.spec import TaskSpec
 from alma.task.task import Task
 from alma.task.view import NOBODY, View
 
 REPEATED_STEPS = 20
 """Steps of an episode that are repeated without vmap and scan, to check that the results are the same."""
+
+
+MOST_STEPS = 10_000
+"""Steps of an episode that are checked by default; everything about them is kept in memory."""
 
 
 class TaskError(ValueError):
@@ -46,11 +51,11 @@ class CheckedStep(NamedTuple):
 def check_task(task: Task, *, episodes: int = 8, steps: int | None = None, seed: int = 0) -> None:
     """Check a task against the whole contract with random play; raise a `TaskError` that lists every breach.
 
-    `steps` is the most steps of each episode that are checked; by default whole episodes are.
+    `steps` is the most steps of each episode that are checked; by default whole episodes are, up to 10,000 steps.
     """
     if not isinstance(task.spec, TaskSpec):
         raise TaskError(f"spec must be a TaskSpec, not a {type(task.spec).__name__}")
-    steps = task.spec.max_steps if steps is None else steps
+    steps = min(task.spec.max_steps, MOST_STEPS) if steps is None else steps
     if episodes < 1 or steps < 1:
         raise ValueError(f"check_task needs at least 1 episode and 1 step, not {episodes} and {steps}")
     # Everything below relies on shapes and dtypes, so these breaches are raised first.
@@ -112,7 +117,7 @@ def _trace(name: str, function: Callable, *arguments: Any) -> Any:
     try:
         return jax.eval_shape(function, *arguments)
     except Exception as error:
-        raise TaskError(f"{name} must be traceable by jax.jit: {told(error)}") from error
+        raise TaskError(f"{name} must be traceable by jax.jit: {describe_error(error)}") from error
 
 
 def _check_declared(task: Task, seed: int) -> list[str]:
@@ -235,24 +240,16 @@ def _random_step(task: Task, state: Any, key: PRNGKeyArray) -> tuple[Any, Checke
 
 
 def _same(one: Any, other: Any) -> Bool[Array, ""]:
-    equal = jax.tree.map(lambda a, b: jnp.all((a == b) | ((a != a) & (b != b))), _numbers(one), _numbers(other))
+    one, other = keys_as_integers((one, other))
+    equal = jax.tree.map(lambda a, b: jnp.all((a == b) | ((a != a) & (b != b))), one, other)
     return jnp.all(jnp.stack(jax.tree.leaves(equal)))
-
-
-def _numbers(tree: Any) -> Any:
-    """The tree with random keys replaced by their raw integer data, so that they can be compared."""
-
-    def plain(leaf: Any) -> Any:
-        return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
-
-    return jax.tree.map(plain, tree)
 
 
 # ---- the rules of the contract
 
 
 def _check_step(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
-    """What must hold within one step. Messages do not name the step, so that each breach is listed once."""
+    """Breaches of the contract within one step. Messages do not name the step, so that each breach is listed once."""
     view, outcome = checked.view, checked.outcome
     yield from _check_view(spec, view)
     yield from _check_view(spec, checked.next_view)  # learners read it even when the episode is over
@@ -276,7 +273,7 @@ def _check_step(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:
 
 
 def _check_view(spec: TaskSpec, view: View) -> Iterator[str]:
-    """What must hold for every view."""
+    """Breaches of the contract in one view."""
     agents_present = view.present[: spec.agents]
     if not np.isfinite(view.entities).all() or not np.isfinite(view.relations).all():
         yield "View.entities and View.relations must be finite"
@@ -346,7 +343,7 @@ def _check_scenes(task: Task, steps: list[CheckedStep]) -> Iterator[str]:
 
 
 def _check_episode(spec: TaskSpec, episode: list[CheckedStep], complete: bool) -> Iterator[str]:
-    """What must hold over the steps of an episode."""
+    """Breaches of the contract over the steps of an episode."""
     if not episode[0].view.present[: spec.agents].any():
         yield "an episode must begin with at least one agent"
     if not episode[0].view.active.any():
@@ -381,7 +378,7 @@ def _check_purity(task: Task, key: PRNGKeyArray, steps: int, played: list[Checke
 
 
 def _check_repeatable(task: Task, keys: Array, steps: int, played: list[list[CheckedStep]]) -> Iterator[str]:
-    """What stands in for purity where states cannot be stepped again: the same keys must give the same episodes."""
+    """The check of simulators in place of `_check_purity`: the same keys must give the same episodes."""
     for first, again in zip(played, _play(task, keys, steps), strict=True):
         for before, after in zip(first, again, strict=False):
             if not _close((before.view, before.outcome), (after.view, after.outcome)):
@@ -395,4 +392,4 @@ def _close(one: Any, other: Any) -> bool:
     def same(a: Any, b: Any) -> bool:
         return bool(np.allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-4, equal_nan=True))
 
-    return all(jax.tree.leaves(jax.tree.map(same, _numbers(one), _numbers(other))))
+    return all(jax.tree.leaves(jax.tree.map(same, *keys_as_integers((one, other)))))

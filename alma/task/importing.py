@@ -7,14 +7,15 @@ unless the user trusts it or has named the same code.
 import difflib
 import importlib
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from alma.task.own_code import told
+from alma.task.own_code import describe_error
 
 Trust: TypeAlias = bool | frozenset[str]
-"""Which code that a file names may be imported: all (True), none (False), or these names."""
+"""The code that may be imported because a file names it: all (True), none (False), or these names."""
 
 
 class UntrustedError(ValueError):
@@ -54,11 +55,12 @@ def _import_module(name: str) -> ModuleType:
             raise ValueError(
                 f"there is no module {error.name!r} in {Path.cwd()}, nor where PYTHONPATH points: change to its folder"
             ) from None
-        raise ValueError(told(error)) from error
-    except Exception as error:
-        raise ValueError(told(error)) from error
+        raise ValueError(describe_error(error)) from error
+    except (Exception, SystemExit) as error:  # a module that is meant as a program may end itself
+        raise ValueError(describe_error(error)) from error
     finally:
-        sys.path.pop(0)
+        with suppress(ValueError):  # the module may have changed the path itself
+            sys.path.remove("")
 
 
 def _what_is_there(module: ModuleType, attribute: str) -> str:
@@ -70,6 +72,8 @@ def _what_is_there(module: ModuleType, attribute: str) -> str:
 
 def _how_to_name(module: str, what: str) -> str:
     if module.endswith(".py") or "/" in module or "\\" in module:
-        dotted = module.removesuffix(".py").replace("\\", "/").strip("./").replace("/", ".")
-        return f"write the module as Python imports it from this folder: {dotted}"
+        file = Path(module.replace("\\", "/").removesuffix(".py"))
+        if file.is_absolute() or ".." in file.parts:
+            return f"change to the module's folder, and write {file.name}:NAME"
+        return f"write the module as Python imports it from this folder: {'.'.join(file.parts)}"
     return f"write module:NAME, such as package.module:{what.title()}"

@@ -1,4 +1,4 @@
-"""Where in the user's own code an error comes from: tasks, methods and simulators are called from deep inside JAX."""
+"""Locating errors in the user's own code: tasks, methods and simulators, which are called from deep inside JAX."""
 
 import os
 import sysconfig
@@ -16,7 +16,7 @@ LIBRARIES = (
 
 
 def origin(error: BaseException) -> str:
-    """Where in the user's own code an error was raised, or what raised it was called; empty if not in their code."""
+    """File, line and function of the last frame of an error in the user's own code; empty if there is none."""
     if isinstance(error, SyntaxError) and error.filename and _is_own(error.filename):
         return f"{_shown(error.filename)}, line {error.lineno}"
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
@@ -27,7 +27,7 @@ def origin(error: BaseException) -> str:
     return f"{_shown(last.filename)}, line {last.lineno}{where}"
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in one line: where in the user's own code it comes from, its type, and what it says."""
     return ": ".join(filter(None, (origin(error), *_words(error))))
 

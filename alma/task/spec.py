@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+MOST = 2**31 - 1
+"""Largest number that compiled programs count to."""
+
 
 @dataclass(frozen=True)
 class TaskSpec:
@@ -43,8 +46,8 @@ class TaskSpec:
 
     def __post_init__(self) -> None:
         for name in ("agents", "entities", "subtasks", "max_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"TaskSpec.{name} must be at least 1, not {getattr(self, name)}")
+            if not 1 <= getattr(self, name) <= MOST:
+                raise ValueError(f"TaskSpec.{name} must lie between 1 and {MOST}, not {getattr(self, name)}")
         if self.entities < self.agents:
             raise ValueError(
                 f"TaskSpec.entities ({self.entities}) counts the agents ({self.agents}) too: it cannot be smaller"

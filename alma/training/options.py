@@ -1,7 +1,7 @@
 """Everything that makes a training run, apart from the task and the method."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from alma.actors.options import ActorOptions
@@ -111,6 +111,7 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         most = 2_000_000_000  # steps are counted in 31 bits
         require(1 <= self.steps <= most, f"steps must lie between 1 and {most}, not {self.steps}")
+        _check_counts(self)
         environments, warmup = self.collection.environments, self.collection.warmup
         period = self.allocator.period
         window = self.actors.window + self.actors.n_step
@@ -141,6 +142,20 @@ class TrainingOptions:
             f"max_age must be more than {2 * period * environments} steps, so that there always is a decision to "
             f"learn from, not {self.allocator.max_age}",
         )
+
+
+MOST = 2**31 - 1
+"""Largest number that compiled programs count to."""
+
+
+def _check_counts(options: Any, path: str = "") -> None:
+    """Raise a ValueError if a whole number among nested options is larger than compiled programs can count."""
+    for part in fields(options):
+        value = getattr(options, part.name)
+        if is_dataclass(value):
+            _check_counts(value, f"{path}{part.name}.")
+        elif isinstance(value, int):
+            require(value <= MOST, f"{path}{part.name} must be at most {MOST}, not {value}")
 
 
 def with_overrides(options: Any, overrides: Mapping[str, Any]) -> Any:

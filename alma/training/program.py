@@ -1,4 +1,4 @@
-"""What the loop of a run needs of a compiled training program: for one run on one device, or otherwise.
+"""The interface between the loop of a run (`alma.runs.loop`) and a compiled training program.
 
 `OneDevice` trains one run on one device; `alma.training.sharding` shares one run out over devices, and
 `alma.training.together` trains several runs at once.

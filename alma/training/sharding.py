@@ -14,7 +14,6 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -24,6 +23,7 @@ from alma.learning.learner import Metrics
 from alma.learning.regroup import regroup
 from alma.nn.devices import AXIS
 from alma.play.team import TeamParams
+from alma.task.keys import integers_as_keys, keys_as_integers
 from alma.training.options import TrainingOptions
 from alma.training.program import Chunk
 from alma.training.trainer import Trainer, TrainState, live_params
@@ -151,19 +151,19 @@ class Sharded:
 
     def checkpoint(self, state: TrainState, run: int = 0) -> TrainState:
         """The state in the layout of one device, in the memory of the host. All processes must call it together."""
-        numbers = jax.tree.map(lambda leaf: _on_host(_as_numbers(leaf)), state)
+        numbers = jax.tree.map(_on_host, keys_as_integers(state))
         whole = replace(numbers, steps=regroup(numbers.steps, len(self.devices), 1))
-        return jax.tree.map(_like, _without_axis(whole), self.trainer.state_like())
+        return integers_as_keys(_without_axis(whole), self.trainer.state_like())
 
     def place(self, states: Sequence[TrainState]) -> TrainState:
-        numbers = _with_axis(jax.tree.map(_as_numbers, states[0]))
+        numbers = _with_axis(keys_as_integers(states[0]))
         shared = jax.device_get(replace(numbers, steps=regroup(numbers.steps, 1, len(self.devices))))
 
         def put(leaf: np.ndarray, spec: PartitionSpec) -> jax.Array:
             return jax.make_array_from_callback(leaf.shape, NamedSharding(self.mesh, spec), lambda part: leaf[part])
 
         def with_keys(numbers: TrainState) -> TrainState:
-            return jax.tree.map(_like, numbers, self._state_like())
+            return integers_as_keys(numbers, self._state_like())
 
         return jax.jit(with_keys, out_shardings=self._shardings(self.layout))(jax.tree.map(put, shared, self.layout))
 
@@ -184,20 +184,6 @@ def _with_axis(state: TrainState) -> TrainState:
 
 def _without_axis(state: TrainState) -> TrainState:
     return replace(state, steps=replace(state.steps, ended=state.steps.ended[0]))
-
-
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _as_numbers(leaf: Any) -> Any:
-    """Random keys as the numbers they are made of, other arrays as they are."""
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
-
-
-def _like(numbers: jax.Array, like: Any) -> jax.Array:
-    """The inverse of `_as_numbers`."""
-    return jax.random.wrap_key_data(numbers) if _is_key(like) else numbers
 
 
 def _on_one_device(tree: Tree) -> Tree:

@@ -158,7 +158,7 @@ class Trainer:
         )
 
     def _no_decision(self, environments: Environments) -> replay.Decision:
-        """What stands in for the decision in force before the first one."""
+        """A placeholder for the decision in force before the first one is made."""
         count = self.options.collection.environments
         nobody = jnp.full((count, self.task.spec.agents), NOBODY, jnp.int8)
         return replay.Decision(
@@ -324,7 +324,7 @@ class Trainer:
         return after, {**actor_metrics, **allocator_metrics}
 
     def clock(self, state: TrainState) -> Clock:
-        """How far the run has got."""
+        """Steps, episodes and progress of the run."""
         return Clock(state.env_steps, state.episodes, jnp.clip(state.env_steps / state.planned, 0, 1))
 
     def _is_warm(self, state: TrainState) -> Bool[Array, ""]:

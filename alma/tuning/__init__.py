@@ -1,1 +1,1 @@
-"""Many runs with other options: sweeps over given ones, and hyperparameter search."""
+"""Many runs with different options: sweeps over given values, and hyperparameter search."""

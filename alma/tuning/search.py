@@ -39,7 +39,7 @@ def require_optuna() -> Any:
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched: everything that must stay the same when a search is continued."""
+    """A hyperparameter search: everything that must stay the same when it is continued."""
 
     task: str
     task_options: Mapping[str, Any]
@@ -181,7 +181,7 @@ class Trials:
             self.study.tell(entry.trial, fmean(map(self._score, entry.jobs)))
 
     def _wanted(self) -> int:
-        """How many trials are still to be drawn. Draws whose options did not go together do not count."""
+        """Number of trials still to be drawn, not counting draws whose options did not go together."""
         drawn = [trial for trial in self.study.get_trials(deepcopy=False) if "misfit" not in trial.user_attrs]
         return self.trials - len(drawn)
 

@@ -16,12 +16,12 @@ from alma.training.options import with_overrides
 from alma.training.preset_file import check_option, check_value, find_preset, flat, preset_stem, shortened
 
 OF_TASK = "set."
-"""What options of the task are called among others: `set.agents`."""
+"""Prefix of options of the task among training options: `set.agents`."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What to run: a grid, or a list, of options x methods x seeds."""
+    """The runs of a sweep: all combinations of options, methods and seeds."""
 
     task: str
     methods: tuple[str, ...] = ("alma",)
@@ -77,7 +77,7 @@ class SweptRun:
 
     job: Job
     arm: Arm
-    """What is run: a method on a setting of the task."""
+    """The method and the setting of the task."""
     point: Mapping[str, Any]
     """The values of the options that are swept."""
     seed: int

@@ -92,10 +92,19 @@ class Recording:
         return "a subtask has finished" if np.any(before & ~now) else "a subtask has appeared"
 
 
+MOST_STEPS = 200_000
+"""Most steps that are recorded at a time; all that is known of each is kept in memory."""
+
+
 @raises_plainly
 def record(task: Task, team: Team, params: TeamParams, episodes: int = 1, seed: int = 0) -> list[Recording]:
     """Record the first episodes of a seed, the same ones that `play_episodes` plays."""
     check_episodes(episodes)
+    if episodes * task.spec.max_steps > MOST_STEPS:
+        raise ValueError(
+            f"{episodes} episodes of up to {task.spec.max_steps} steps are too many to record: choose fewer episodes, "
+            f"or a smaller max_steps, for at most {MOST_STEPS} steps in all"
+        )
     last, frames = jax.device_get(_play(task, team, params, episode_keys(seed, episodes)))
     return [_cut(team, *jax.tree.map(itemgetter(i), (last, frames))) for i in range(episodes)]
 

@@ -18,12 +18,20 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 
+SUBJECTS = ("alma", "flat", "starcraft", "two-processes")
+"""The kinds of runs in `kills.py`, which imports JAX."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m torture", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS), help="parts to run")
     parser.add_argument("--kills", type=int, default=100, help="runs to kill, half of them inside of a save")
     parser.add_argument(
-        "--subjects", nargs="+", default=["alma", "flat", "two-processes"], help="kinds of runs to kill"
+        "--subjects",
+        nargs="+",
+        choices=SUBJECTS,
+        default=SUBJECTS,
+        help="kinds of runs to kill",
     )
     parser.add_argument("--files", type=int, default=2_000, help="mutated files of each kind")
     parser.add_argument("--writes", type=int, default=400, help="most writes to fail")

@@ -20,12 +20,18 @@ class Subject:
 
     name: str
     method: str
+    task: str = "save-the-city"
     processes: int = 1
     weight: int = 2
     """Its share of the kills."""
 
 
-SUBJECTS = (Subject("alma", "alma"), Subject("flat", "flat"), Subject("two-processes", "alma", 2, weight=1))
+SUBJECTS = (
+    Subject("alma", "alma"),
+    Subject("flat", "flat"),
+    Subject("starcraft", "alma", "starcraft"),
+    Subject("two-processes", "alma", processes=2, weight=1),
+)
 
 
 @dataclass
@@ -66,7 +72,7 @@ class Kills:
 
     def _new(self, name: str) -> RunFolder:
         run = RunFolder(self.folder / name)
-        run.create(small(self.subject.method, CHUNKS))
+        run.create(small(self.subject.method, CHUNKS, task=self.subject.task))
         return run
 
     def _address(self) -> str:
@@ -82,7 +88,11 @@ class Kills:
             if (inside := self._kill(run, tally.in_saves < in_saves)) is not None:
                 tally.kills += 1
                 tally.in_saves += inside
-                if wrong := self._wrong_end(run):
+                wrong = self._wrong_end(run)
+                print(
+                    f"{self.subject.name}: kill {tally.kills}, {tally.in_saves} inside of a save. {wrong}", flush=True
+                )
+                if wrong:
                     tally.failures.append(wrong)
                     continue  # it stays to be looked at
                 tally.identical += 1
@@ -101,7 +111,7 @@ class Kills:
 
     def _kill(self, run: RunFolder, in_save: bool) -> bool | None:
         """Start a run and kill it; whether that was inside of a save, or None if it ended before."""
-        children = start(run, self.subject.processes, self._address())
+        children, began = start(run, self.subject.processes, self._address()), time.monotonic()
         if in_save:
             for _ in range(self.random.randrange(CHUNKS)):  # one of its saves
                 wait_until(lambda: is_saving(run) or children[0].ended())
@@ -109,8 +119,9 @@ class Kills:
             wait_until(lambda: is_saving(run) or children[0].ended())
             time.sleep(self.random.uniform(0, 0.02))
         else:
-            time.sleep(self.random.uniform(0, self.lasts))
-        ended = children[0].ended()
+            wait_until(children[0].ended, self.random.uniform(0, self.lasts))
+        if ended := children[0].ended():
+            self.lasts = time.monotonic() - began  # on a busy machine, that changes
         self.random.shuffle(children)  # of several processes, any may be the first to go
         for child in children:
             child.kill()

@@ -245,14 +245,6 @@ def other_notes(members: dict[str, bytes], rng: random.Random) -> None:
     members["notes.json"] = rng.choice(JSON)(members["notes.json"], rng)
 
 
-def bomb(members: dict[str, bytes], rng: random.Random) -> None:
-    """A part that unpacks to a thousand times its size in the file."""
-    name = rng.choice((_array(members, rng), "notes.json", "odd"))
-    out = io.BytesIO()
-    np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": (2**25,)})
-    members[name] = b" " * (2**26 + 9) if name == "notes.json" else out.getvalue() + bytes(2**27)
-
-
 def directory(data: bytes, rng: random.Random) -> bytes:
     """Bits of the archive's directory, or the numbers in it: sizes, places, methods."""
     begin = data.rfind(b"PK\x05\x06")
@@ -293,8 +285,6 @@ CHECKPOINT: Sequence[Mutation] = (
     *map(of_members, (other_members, npy_header, npy_header, npy_header, other_notes, other_notes)),
     directory, directory, directory, doubled,
 )  # fmt: skip
-
-BOMB: Mutation = of_members(bomb)
 
 # ---- weights: safetensors
 

@@ -41,10 +41,17 @@ CHANGES = {
 }
 
 
-def small(method: str, chunks: int, seed: int = 0) -> RunConfig:
+SETTINGS: dict[str, dict[str, Any]] = {
+    "save-the-city": {"agents": 2, "max_steps": 30},
+    "starcraft": {"fighters": 3, "max_armies": 2, "max_army_size": 3, "max_steps": 30},
+}
+"""Small tasks with short episodes."""
+
+
+def small(method: str, chunks: int, seed: int = 0, task: str = "save-the-city") -> RunConfig:
     """A run with tiny networks that saves after each of so many chunks."""
-    options = with_overrides(preset("tiny", "save-the-city"), {**CHANGES, "steps": chunks * CHUNK})
-    return RunConfig("save-the-city", {"agents": 2, "max_steps": 30}, method, "tiny", seed, options)
+    options = with_overrides(preset("tiny", task), {**CHANGES, "steps": chunks * CHUNK})
+    return RunConfig(task, SETTINGS[task], method, "tiny", seed, options)
 
 
 class Lines:

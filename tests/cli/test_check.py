@@ -43,6 +43,7 @@ def test_a_task_that_keeps_its_contract(write, capsys):
     ("before", "after", "where", "what"),
     [
         ("limit: int = 2", "limit: int = = 2  # BROKEN", "", "SyntaxError: invalid syntax"),
+        ("import jax\n", "import jax\nraise SystemExit('usage: mine')  # BROKEN\n", "", "SystemExit: usage: mine"),
         ("limit: int = 2", "limit: int = TWO  # BROKEN", ", in Doors", "NameError: name 'TWO' is not defined"),
         ("import jax\n", "import jax\nimport torchy  # BROKEN\n", "", "No module named 'torchy'"),
         ("    return TaskSpec(", "    {}['a']  # BROKEN\n        return TaskSpec(", ", in spec", "KeyError: 'a'"),
@@ -88,6 +89,7 @@ def test_breaches_are_listed_before_training(write, before, after, breach):
     [
         ("mine:Dors", "mine.py: did you mean Doors?"),
         ("sub/mine.py:Doors", "write the module as Python imports it from this folder: sub.mine"),
+        ("../sub/mine.py:Doors", "change to the module's folder, and write mine:NAME"),
         ("theirs:Doors", "there is no module 'theirs' in"),
         ("types:Doors", "types.py"),
     ],

@@ -3,8 +3,9 @@
 import errno
 
 import pytest
+from rich.table import Table
 
-from alma.cli.consoles import LossyConsole
+from alma.cli.consoles import LossyConsole, make_console
 
 
 class Broken:
@@ -35,3 +36,10 @@ def test_results_that_nobody_reads_are_no_mistake():
 def test_results_that_cannot_be_written_are_one():
     with pytest.raises(OSError, match="lost"):
         LossyConsole(file=Broken(errno.ENOSPC)).print("a result")
+
+
+def test_names_are_no_markup(capsys):
+    make_console().print("runs/[/b]x", ":smile:", Table("[/b]", title="[/b]"))
+    printed = capsys.readouterr().out
+    assert printed.startswith("runs/[/b]x :smile:")
+    assert printed.count("[/b]") == 3

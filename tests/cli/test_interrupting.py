@@ -1,6 +1,7 @@
 """Ctrl-C and lost displays, as programs of their own meet them."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def test_ctrl_c_is_answered_while_everything_is_imported():
 
 
 def test_ctrl_c_ends_what_has_nothing_to_save():
-    with alma("play", *TASK, "--episodes", 10**8, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with alma("play", *TASK, "--episodes", 10**7, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         told, status = interrupted(process, said="compiling")
     assert (told, status) == ("stopped\n", 130)
 
@@ -55,6 +56,15 @@ def test_ctrl_c_ends_training_that_is_still_compiling(tmp_path):
         told, status = interrupted(process, said="compiling")
     assert told == f"stopped while compiling; go on with: alma resume {tmp_path / 'run'} --trust\n"
     assert status == 130
+
+
+def test_closed_streams_lead_nowhere(tmp_path):
+    """As a daemon has them. What libraries print must not go into files that would get their numbers."""
+    words = [sys.executable, "-m", "alma", "train", *TINY, "--steps", "2048", "--out", str(tmp_path / "run")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    closed = subprocess.run(f"{shlex.join(words)} <&- >&- 2>&-", shell=True, env=environment, check=False)
+    assert closed.returncode == 0
+    assert (tmp_path / "run" / "result.json").exists()
 
 
 def test_a_lost_display_does_not_cost_the_run(tmp_path):

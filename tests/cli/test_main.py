@@ -20,7 +20,7 @@ from alma.cli import main as cli
         (["play", "save-the-city", "--actors", "clever"], "unknown actors"),
         (["play", "save-the-city", "--allocation", "fair"], "unknown allocator"),
         (["play", "save-the-city", "--out", "x.avi"], "its ending must be one of .gif, .mp4, .png"),
-        (["play", "save-the-city", "--episodes", "0"], "--episodes must be at least 1"),
+        (["play", "save-the-city", "--episodes", "0"], "--episodes must lie between 1 and"),
         (["play", "save-the-city", "--period", "0"], "--period must be at least 1"),
         (["play", "save-the-city", "--seed", "99999999999999999999"], "seed must lie between 0 and"),
         (["play", "save-the-city", "--set", "start_on_fire=lots"], "finite numbers"),
@@ -31,6 +31,12 @@ from alma.cli import main as cli
         (["train", "save-the-city", "--method", "heuristic:magic"], "no heuristic 'magic'"),
         (["train", "save-the-city", "--seeds", "3..1"], "write seeds as"),
         (["train", "save-the-city", "--seed", "-1"], "seed must lie between"),
+        (["train", "save-the-city", "--seeds", "0..99999999999"], "--seeds must be at most 10000"),
+        (["train", "save-the-city", "--seed", "1", "--seeds", "0..1"], "give either --seed or --seeds, not both"),
+        (["train", "save-the-city", "--collection.buffer", "100000000000"], "--collection.buffer must be at most 2147"),
+        (["train", "--", "save-the-city", "--steps", "2048"], "leave out --"),
+        (["evaluate", "nowhere", "--episodes", "100000000000"], "--episodes must lie between 1 and 10000000"),
+        (["check", "save-the-city", "--episodes", "100000"], "--episodes must lie between 1 and 1000"),
         (["resume", "nowhere"], "is not a run folder"),
         (["train", "--resume", "nowhere"], "is not a run folder"),
         (["evaluate", "nowhere"], "no such file"),
@@ -82,3 +88,12 @@ def test_output_that_nobody_reads_is_no_mistake():
         told = command.stderr.read()
     assert command.returncode == 1
     assert not told
+
+
+def test_names_from_files_do_nothing_to_the_terminal(tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text('{"preset": "\\u001b[2J\\u0007"}')
+    with pytest.raises(SystemExit) as error:
+        run("train", "save-the-city", "--preset", file)
+    assert "\\x1b[2J" in str(error.value)
+    assert str(error.value).isprintable()

@@ -94,7 +94,18 @@ def test_figures_are_not_written_into_files(tmp_path):
         run("reproduce", "spread", "--dry-run", "--out", tmp_path / "mine")
 
 
-def test_figures_are_left_alone_where_there_is_nothing_to_show(capsys, tmp_path):
+def test_published_runs_are_found_from_any_folder(capsys, published, monkeypatch, tmp_path):
+    monkeypatch.setattr(reproduce, "PUBLISHED", published)
+    mine = tmp_path / "mine"
+    part = ("--seeds", "0", "--methods", "alma", "--settings", "sz-disadvantage")
+    run("reproduce", "starcraft", *part, "--no-train", "--no-plots", "--out", mine)
+    assert f"no runs in {mine}: showing the published ones, of {published}" in capsys.readouterr().err
+    assert json.loads((mine / "starcraft" / "summary.json").read_text())["rows"][0]["solved"]["value"] == 0.5
+    assert not (published / "starcraft").exists()
+
+
+def test_figures_are_left_alone_where_there_is_nothing_to_show(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(reproduce, "PUBLISHED", tmp_path / "nowhere")
     (tmp_path / "spread").mkdir()
     (tmp_path / "spread" / "figure.png").write_text("of earlier")
     with pytest.raises(SystemExit, match="nothing to show: none of the runs is finished"):

@@ -1,5 +1,6 @@
 """Training for equal minutes."""
 
+import json
 import sys
 
 import alma
@@ -22,10 +23,20 @@ TINY = {
 }
 
 
+def test_time_of_the_processor_is_read_as_ps_writes_it():
+    written = {"00:00:07": 7, "1:02:03": 3723, "2-03:00:00": 183_600, "0:01.25": 1.25}
+    assert {used: compare._seconds(used) for used in written} == written
+    before = compare.processor_minutes()
+    sum(range(10**6))
+    assert before < compare.processor_minutes()
+
+
 def test_runs_end_with_the_time_and_are_kept(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(compare, "QUICK", {**compare.QUICK, **TINY})
+    preset = tmp_path / "tiny.json"
+    preset.write_text(json.dumps({"options": TINY}))
     arguments = ["helpers.doors:Doors", "--set", "limit=3", "--methods", "flat", "--seeds", "4", "--minutes", "0"]
-    monkeypatch.setattr(sys, "argv", ["compare", *arguments, "--episodes", "8", "--out", str(tmp_path)])
+    arguments += ["--preset", str(preset), "--episodes", "8", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["compare", *arguments])
     compare.main()
     run = tmp_path / "flat-4"
     printed = capsys.readouterr().out
@@ -35,7 +46,7 @@ def test_runs_end_with_the_time_and_are_kept(tmp_path, monkeypatch, capsys):
     assert (policy.task.limit, policy.config.seed, policy.config.method) == (3, 4, "flat")
     [found] = read_json(tmp_path / "results.json")["runs"]
     assert found["final"]["episodes"] == 8
-    assert [step for step, _, _ in found["curve"]] == [32]
+    assert [(step, minutes) for step, minutes, _ in found["curve"]] == [(32, 0)]
     assert (tmp_path / "curves.png").exists()
 
     compare.main()  # everything is there

@@ -70,9 +70,10 @@ class PyDoors(alma.Simulator):
 
     def go_wrong(self, view, outcome):
         if self.once:
-            if Path(self.once).exists():
+            try:
+                Path(self.once).touch(exist_ok=False)
+            except FileExistsError:
                 return view, outcome
-            Path(self.once).touch()
         return TROUBLES[self.trouble](view, outcome)
 
     def view(self):

@@ -105,7 +105,7 @@ from pathlib import Path
 from alma.launch import worker
 from alma.runs.folder import RunFolder
 popen = worker.subprocess.Popen
-worker.subprocess.Popen = lambda words, **options: popen([*words[:5], "-c", "import time; time.sleep(60)"], **options)
+worker.subprocess.Popen = lambda words, **options: popen([*words[:6], "-c", "import time; time.sleep(60)"], **options)
 print(worker.start_process(RunFolder(Path(sys.argv[1])), (), [], {}).pid, flush=True)
 os.kill(os.getpid(), 9)
 """
@@ -121,6 +121,16 @@ def test_a_process_ends_with_the_one_that_started_it(runs):
     while _lives(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _lives(child)
+
+
+def test_files_in_the_working_directory_are_no_modules(runs, tmp_path, monkeypatch):
+    """A folder of somebody else's may have files that are named like modules of Python."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "safetensors.py").write_text("open('sprung', 'w').close()\n")
+    runs[0].folder.path.mkdir(parents=True, exist_ok=True)
+    assert worker.start_process(runs[0].folder, (), [], {}).wait() == 1
+    assert "is not a run folder" in runs[0].folder.log.read_text()
+    assert not (tmp_path / "sprung").exists()
 
 
 def _lives(process):

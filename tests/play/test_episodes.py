@@ -117,7 +117,7 @@ def test_wilson_interval():
     [
         (lambda: scripted_actors(TASK, "clever"), "unknown actors 'clever': choose from random, scripted"),
         (lambda: by_rule(period=0), "at least 1 step"),
-        (lambda: play_episodes(TASK, *SCRIPTED, 0), "episodes must be at least 1"),
+        (lambda: play_episodes(TASK, *SCRIPTED, 0), "episodes must lie between 1 and"),
     ],
 )
 def test_impossible_requests_are_refused(make_error, message):

@@ -182,6 +182,6 @@ def test_what_is_no_run_does_not_give_way(tmp_path):
     """Somebody's model folder, which has checkpoints too."""
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "model.pt").write_text("precious")
-    with pytest.raises(ValueError, match="exists already"):
+    with pytest.raises(ValueError, match="is not empty, and no run folder"):
         RunFolder(tmp_path).create(CONFIG)
     assert (tmp_path / "checkpoints" / "model.pt").exists()

@@ -131,3 +131,12 @@ def test_a_lock_that_names_nobody_is_free(path, content):
     path.write_text(content)
     with locked(path) as lock:
         assert recorded_holder(path) == lock.holder
+
+
+def test_a_lock_that_is_a_link_is_refused(tmp_path):
+    mine = tmp_path / "mine.txt"
+    mine.write_text("precious")
+    (tmp_path / "lock").symlink_to(mine)
+    with pytest.raises(OSError, match="lock"), locked(tmp_path / "lock"):
+        pass
+    assert mine.read_text() == "precious"

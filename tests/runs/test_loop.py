@@ -280,7 +280,9 @@ def test_folders_are_not_overwritten(tmp_path):
         folder.create(CONFIG)
     assert (folder.path / "metrics.jsonl").read_text() == "precious"
     (folder.path / "notes.md").write_text("seen at step 500")
+    (folder.checkpoints / "notes.md").write_text("of the first")
     folder.create(CONFIG, force=True)
+    assert (folder.checkpoints / "notes.md").read_text() == "of the first", "not written by the run"
     assert not (folder.path / "metrics.jsonl").exists()
     assert not folder.saved()
     assert (folder.path / "notes.md").read_text() == "seen at step 500", "not written by the run"
@@ -310,6 +312,8 @@ def test_force_does_not_delete_what_is_no_run(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(ValueError, match="is not a run folder, so --force will not delete it"):
         RunFolder(tmp_path).create(CONFIG, force=True)
+    with pytest.raises(ValueError, match="is not empty, and no run folder: choose another --out"):
+        RunFolder(tmp_path).create(CONFIG)
     with pytest.raises(ValueError, match="is a file"):
         RunFolder(tmp_path / "thesis.tex").create(CONFIG, force=True)
     assert (tmp_path / "thesis.tex").exists()
@@ -451,3 +455,17 @@ def test_weights_that_are_no_numbers_are_not_played(whole, tmp_path, value):
     file = Policy(policy.config, ruined).save(tmp_path / "ruined.safetensors")
     with pytest.raises(ValueError, match=r"cannot be played: \d+ of its arrays hold NaN or infinity"):
         load(file, trust=True)
+
+
+def test_damaged_metrics_are_told_before_compiling(whole, tmp_path):
+    shutil.copytree(whole.folder.path, tmp_path / "junk")
+    folder = RunFolder(tmp_path / "junk")
+    folder.result.unlink()
+    lines = folder.metrics.read_text().splitlines()
+    folder.metrics.write_text("\n".join([lines[0], "junk", *lines[1:], ""]))
+    before = folder.metrics.read_bytes()
+    display = Watch()
+    with pytest.raises(ValueError, match=r"metrics\.jsonl is damaged in line 2: .*; delete that line"):
+        Run(folder, folder.read_config(trust=True), display).train()
+    assert display.said == []
+    assert folder.metrics.read_bytes() == before

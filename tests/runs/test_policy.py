@@ -11,7 +11,9 @@ from helpers.doors import SMALL, Doors
 from alma.play.episodes import play_episodes
 from alma.play.situation import Situation
 from alma.runs.config import RunConfig
-from alma.runs.policy import Policy, check_numbers, one_number_each, transplant
+from alma.runs.policy import Policy, check_numbers, load, one_number_each, transplant
+from alma.runs.pretrained import DEFAULT, locate
+from alma.runs.weights import read_weights, write_weights
 
 
 def untrained(method="alma", seed=0, period=1):
@@ -180,16 +182,22 @@ def test_what_does_not_fit_is_refused(make_error, message):
 def test_runs_on_different_tasks_do_not_fit(one):
     city = RunConfig("save-the-city", options=SMALL)
     stranger = Policy(city, None)
-    with pytest.raises(ValueError, match="the tasks have different name"):
+    with pytest.raises(ValueError, match=r"differ in name .'doors' in training, 'save-the-city' here"):
         transplant(one, actors=stranger)
-    with pytest.raises(ValueError, match="the tasks have different name"):
+    with pytest.raises(ValueError, match=r"differ in name .'doors' in training, 'save-the-city' here"):
         transplant(one, allocator=stranger)
+
+
+def test_other_options_may_change_what_there_is_to_see():
+    policy = Policy(RunConfig("save-the-city", {"grid_size": 10}, options=SMALL), None)
+    with pytest.raises(ValueError, match=r"differ in features \('x = 10' only here, 'x = 11' only here, and 10 more\)"):
+        policy.task_with({"grid_size": 16})
 
 
 def test_the_task_and_the_team_can_differ_from_training(one):
     assert one.task_with() == one.task
     assert one.task_with({"limit": 5}) == Doors(limit=5)
-    with pytest.raises(ValueError, match="the tasks have different name"):
+    with pytest.raises(ValueError, match=r"differ in name .'doors' in training, 'save-the-city' here"):
         one.task_with(name="save-the-city")
     assert one.team_with() == (one.team, one.params)
     assert one.team_with(allocator="heuristic:owner", task=Doors(limit=5)) == transplant(
@@ -210,3 +218,16 @@ def test_policies_under_a_rule_ask_for_the_state(situations):
     with pytest.raises(ValueError, match="whose rule looks at the state"):
         policy.allocate(view, jax.random.key(0))
     assert sorted(policy.allocate(view, jax.random.key(0), None, state).tolist()) == [0, 1]
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(tmp_path, number):
+    """Evaluating them would give a table that looks like any other."""
+    file = tmp_path / "weights.safetensors"
+    data, tensors = read_weights(locate(DEFAULT))
+    name, array = next((name, array) for name, array in tensors.items() if array.size)
+    spoiled = array.copy()
+    spoiled.flat[-1] = number
+    write_weights(file, {**tensors, name: spoiled}, data)
+    with pytest.raises(ValueError, match=r"weights\.safetensors cannot be played: 1 of its arrays hold NaN"):
+        load(file)

@@ -130,6 +130,15 @@ def test_episodes_are_those_of_their_seed_however_many_are_played_at_once(task):
     few.close()
 
 
+def test_episodes_that_a_failure_cuts_off_are_told_of(tmp_path, caplog):
+    task = alma.make(NAME, workers=2, trouble="dies", once=str(tmp_path / "once"))
+    results = play_episodes(task, team(task), NOTHING_LEARNED, 4)
+    assert results.success.sum() == 2  # those of the other worker
+    assert "All 2 episodes of this worker are cut off." in caplog.text
+    assert caplog.messages[-1] == "2 episodes were cut off because the simulator failed: they count as not solved"
+    task.close()
+
+
 def test_recordings_show_scenes_of_every_state(task):
     recording = record(task, team(task), NOTHING_LEARNED, episodes=1)[0]
     scenes = [task.scene(recording.state(step)) for step in range(recording.length + 1)]

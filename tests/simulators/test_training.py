@@ -47,9 +47,9 @@ def test_training_goes_on_when_a_worker_dies(run):
 
 def test_a_run_goes_on_with_new_episodes(run):
     """The workers have ended since: every episode that was in play is cut off, and nothing else is lost."""
-    task = alma.load(run).task
+    task = alma.load(run, trust=True).task
     task.close()
-    alma.resume(run, steps=3072)
+    alma.resume(run, steps=3072, trust=True)
     last = [line for line in lines(run) if "episodes" in line][-1]
     assert last["step"] == 3072
     assert last["simulator_faults"] == 0
@@ -57,12 +57,13 @@ def test_a_run_goes_on_with_new_episodes(run):
 
 
 def test_a_policy_plays_and_is_shown(run, tmp_path):
-    results = alma.evaluate(run, episodes=4)
+    policy = alma.load(run, trust=True)
+    results = alma.evaluate(policy, episodes=4)
     assert (results.length <= 8).all()
-    by_rule = alma.evaluate(run, episodes=4, actors="push", allocator="heuristic:first")
+    by_rule = alma.evaluate(policy, episodes=4, actors="push", allocator="heuristic:first")
     assert by_rule.success_rate == 1.0
-    assert alma.watch(run, episodes=1, out=tmp_path / "page.html").stat().st_size > 10_000
-    alma.load(run).task.close()
+    assert alma.watch(policy, episodes=1, out=tmp_path / "page.html").stat().st_size > 10_000
+    policy.task.close()
 
 
 def test_the_benchmark_tells_how_much_of_the_speed_is_left(monkeypatch):
@@ -73,5 +74,15 @@ def test_the_benchmark_tells_how_much_of_the_speed_is_left(monkeypatch):
     assert [batch["environments"] for batch in result["batches"]] == [2, 3]
     for batch in result["batches"]:
         assert batch["workers"] == 1
-        assert batch["kept"] == pytest.approx(batch["steps_per_second"] / batch["simulator_steps_per_second"], abs=0.01)
+        assert batch["slowest"] <= batch["steps_per_second"] <= batch["fastest"]
+        assert batch["kept"] > 0
+        assert batch["simulator_steps_per_second"] > 0
     task.close()
+
+
+def test_shares_of_training_time(monkeypatch):
+    """200 steps a second: of 5 ms for each, 1 ms is the simulator's own, and 0.25 ms more are needed to reach it."""
+    timed = {"simulator_steps_per_second": 1000, "kept": 0.8}
+    monkeypatch.setattr(benchmark, "_time_simulators", lambda task, environments: timed)
+    shares = benchmark.shares_of_simulators(alma.make(NAME), 4, steps_per_second=200.0)
+    assert shares == {"share_of_simulators": 0.2, "share_of_copying_at_most": 0.05}

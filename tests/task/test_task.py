@@ -43,6 +43,7 @@ def test_team_size_counts_present_agents():
     ("changes", "message"),
     [
         ({"agents": 0}, "agents"),
+        ({"max_steps": 10**12}, "max_steps must lie between 1 and 2147483647"),
         ({"entities": 1}, "cannot be smaller"),
         ({"actions": ()}, "at least one"),
         ({"places": ("f", "g")}, "places must be names of features; g"),

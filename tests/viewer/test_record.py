@@ -104,5 +104,10 @@ def test_what_happened_is_told_apart():
 
 
 def test_no_episodes_are_refused(policy):
-    with pytest.raises(ValueError, match="episodes must be at least 1, not 0"):
+    with pytest.raises(ValueError, match="episodes must lie between 1 and"):
         record(policy.task, policy.team, policy.params, 0)
+
+
+def test_more_than_memory_holds_is_refused(policy):
+    with pytest.raises(ValueError, match="1000000 episodes of up to 6 steps are too many to record: choose fewer"):
+        record(policy.task, policy.team, policy.params, 1_000_000)

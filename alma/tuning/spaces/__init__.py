@@ -52,7 +52,7 @@ class Choices:
 
 
 Space: TypeAlias = Mapping[str, Range | Choices]
-"""What is searched: values for each option, by its path."""
+"""A search space: the values of each option that is searched, by its path."""
 
 
 def find_space(name: str) -> Space:

@@ -1,4 +1,4 @@
-"""What came of a sweep: a row for each combination over its seeds, and a record for each run."""
+"""Results of a sweep: a row for each combination, over its seeds, and a record for each run."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from alma.tuning.sweep import SweptRun
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a method with certain options, over its finished seeds."""
+class SweepResult:
+    """Results of a method with certain options, over its finished seeds."""
 
     setting: str
     method: str
@@ -26,19 +26,19 @@ class Outcome:
     """Mean training time."""
 
 
-def outcomes_of(runs: Iterable[SweptRun]) -> list[Outcome]:
-    """What came of every combination that has a finished run."""
+def results_of(runs: Iterable[SweptRun]) -> list[SweepResult]:
+    """The results of every combination that has a finished run."""
     found: dict[tuple[str, str, str], list[SweptRun]] = {}
     for run in runs:
         if run.job.done:
             options = ", ".join(f"{path}={value}" for path, value in run.point.items())
             found.setdefault((run.arm.setting.name, run.arm.method, options), []).append(run)
-    return [_outcome(*names, members) for names, members in found.items()]
+    return [_result(*names, members) for names, members in found.items()]
 
 
-def _outcome(setting: str, method: str, options: str, runs: list[SweptRun]) -> Outcome:
+def _result(setting: str, method: str, options: str, runs: list[SweptRun]) -> SweepResult:
     results = [run.job.folder.read_result() for run in runs]
-    return Outcome(
+    return SweepResult(
         setting,
         method,
         options,
