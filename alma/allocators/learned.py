@@ -136,8 +136,9 @@ class LearnedAllocator:
             )
             head = self.networks.head.adapt(learner.params["head"], batch.target, jnp.ones_like(batch.target))
             learner = replace(learner, params={**learner.params, "head": head})
+            gradients_of = jax.grad(aql_loss, has_aux=True)
             return gradient_step(
-                learner, lambda params: aql_loss(params, self.networks, batch, options.entropy), options, clock
+                learner, lambda params: gradients_of(params, self.networks, batch, options.entropy), options, clock
             )
 
         learner, metrics = jax.lax.scan(once, learner, jax.random.split(key, options.updates))
