@@ -8,26 +8,23 @@ rate schedules end with the run and results no longer depend on the speed of the
 repeated; interrupted ones are resumed.
 """
 
-import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import tyro
+from equal_minutes import measure_speeds, plan_run
 from rich.console import Console
 
-from alma.files import read_json, write_json
-from alma.launch.cores import share_out_cores
+from alma.files import read_json
 from alma.launch.job import Job
 from alma.launch.launcher import train_all
 from alma.launch.local import Local
 from alma.reproduce.figures import DEPARTURES
-from alma.runs.benchmark import benchmark_training
 from alma.runs.config import RunConfig
-from alma.runs.folder import RunFolder
 from alma.training.options import TrainingOptions, with_overrides
 from alma.training.presets import FAST
 
@@ -40,6 +37,11 @@ def variant(changes: Mapping[str, Any]) -> TrainingOptions:
 
 
 VARIANTS = {name: variant(changes) for name, changes in DEPARTURES.items()}
+
+
+def config_of(name: str, seed: int) -> RunConfig:
+    """The configuration of a variant."""
+    return RunConfig(TASK, {}, "alma", "fast", seed, VARIANTS[name])
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Departures:
             raise SystemExit(f"unknown variants {sorted(unknown)}: choose from {list(VARIANTS)}")
         console = Console()
         names = self.only or tuple(VARIANTS)
-        speeds = self._speeds(names)
+        speeds = measure_speeds({name: config_of(name, 0) for name in names}, self.jobs, self.out)
         runs = {name: [self._plan(name, seed, speeds[name]) for seed in self.seeds] for name in names}
         failed = train_all(
             [run for seeds in zip(*runs.values(), strict=True) for run in seeds], Local(self.jobs), console
@@ -72,27 +74,10 @@ class Departures:
         if failed:
             raise SystemExit("; ".join(failed))
 
-    def _speeds(self, names: tuple[str, ...]) -> dict[str, float]:
-        """Minutes per million steps of each variant, measured on the cores of one job and stored in a file."""
-        cores, share = os.sched_getaffinity(0), share_out_cores(self.jobs)[0]
-        file = self.out / f"minutes_per_million_steps_{len(share)}_cores.json"
-        known = read_json(file) if file.exists() else {}
-        os.sched_setaffinity(0, share)
-        for name in names:
-            if name not in known:
-                trainer = RunConfig(TASK, {}, "alma", "fast", 0, VARIANTS[name]).make_trainer()
-                known[name] = benchmark_training(trainer)["minutes_per_million_steps"]
-                file.parent.mkdir(parents=True, exist_ok=True)
-                write_json(file, known)
-        os.sched_setaffinity(0, cores)
-        return known
-
     def _plan(self, name: str, seed: int, speed: float) -> Job:
-        """The run of a variant, with as many steps as fit into the minutes and ten evaluations."""
-        options, steps = VARIANTS[name], round(self.minutes / speed * 1e6)
-        report = replace(options.report, evaluate_every=max(options.report.chunk, steps // 10))
-        folder = RunFolder(self.out / f"{re.sub(r'[^a-zA-Z0-9.]+', '-', name)}-{seed}")
-        return Job(folder, RunConfig(TASK, {}, "alma", "fast", seed, replace(options, steps=steps, report=report)))
+        """The run of a variant with a seed."""
+        folder = self.out / f"{re.sub(r'[^a-zA-Z0-9.]+', '-', name)}-{seed}"
+        return plan_run(config_of(name, seed), folder, self.minutes, speed)
 
 
 def table(runs: Mapping[str, list[Job]], speeds: Mapping[str, float]) -> str:

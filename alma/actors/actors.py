@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.actors.networks import ActorNetworks, greedy, make_networks, take
+from alma.actors.networks import ActorNetworks, greedy, make_networks
 from alma.actors.options import ActorOptions
 from alma.actors.qmix import ActorBatch, actor_batch, qmix_loss
 from alma.actors.refil import imagine_groups, refil_loss
@@ -185,8 +185,7 @@ class Actors:
         share, masks = self.options.imagination, sight.attends[:, None]
         groups = self._groups(group_key, masks) if share else masks[:, :0]
         masks = jnp.concatenate([masks, masks & groups], axis=1)
-        values = self.networks.utilities_under(params, masks, sight, batch.last_action, strategy)
-        chosen = take(values, jnp.broadcast_to(batch.action[:, None], values.shape[:-1]))
+        chosen = self.networks.chosen_utilities(params, masks, sight, batch.last_action, batch.action, strategy)
         loss, metrics = qmix_loss(params, self.networks, batch, sight, chosen[:, 0])
         if not share:
             return loss, metrics

@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from alma.actors.scope import Sight
 from alma.actors.utility import with_actions
-from alma.nn.attention import Affine, MultiHead
-from alma.nn.layers import flat_dot_general
+from alma.nn.attention import Affine, Attention, MultiHead, Pooling
+from alma.nn.layers import Dense, flat_dot_general
 
 
 class Mixer(nn.Module):
@@ -36,6 +36,37 @@ class Sum(Mixer):
         last_action: Int[Array, "*b A"],
     ) -> Float[Array, "*b K"]:
         return jnp.einsum("...ga,...ak->...k", utilities, sight.members)
+
+
+class SumAndValue(Mixer):
+    """VDN-S: the sum of utilities, plus a value of the situation of the agents that contribute to it.
+
+    What a situation is worth to all of them together need not be shared out among their utilities then, which are left
+    with what one action is worth more than another. The value does not depend on actions, and is the same for imagined
+    groups.
+    """
+
+    trunk: Attention | Pooling
+    """Maps entities to one vector for each agent."""
+    actions: int
+    """Number of actions: the last actions of agents are among their features."""
+    hidden: int
+    """Width of the hidden layer."""
+
+    @nn.compact
+    def __call__(
+        self,
+        utilities: Float[Array, "*b G A"],
+        sight: Sight,
+        groups: Bool[Array, "*b G A E"],
+        last_action: Int[Array, "*b A"],
+    ) -> Float[Array, "*b K"]:
+        view, members = sight.view, sight.members
+        features = with_actions(view, last_action, self.actions)
+        seen = nn.relu(self.trunk(features, view.relations, sight.relates[..., None, :, :]))[..., 0, :, :]
+        together = jnp.einsum("...aw,...ak->...kw", seen, members) / members.shape[-2]
+        value = Dense(1, name="value")(nn.relu(Dense(self.hidden, name="hidden")(together)))[..., 0]
+        return jnp.einsum("...ga,...ak->...k", utilities, members) + value
 
 
 class Independent(Mixer):

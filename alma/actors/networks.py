@@ -1,13 +1,13 @@
 """The networks of the actors as functions of parameters, and how they are built from options."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.actors.mixer import Independent, Mixer, Qmix, Sum
+from alma.actors.mixer import Independent, Mixer, Qmix, Sum, SumAndValue
 from alma.actors.options import ActorNetworkOptions, ActorOptions
 from alma.actors.scope import Scope, Sight
 from alma.actors.utility import Utility
@@ -59,18 +59,19 @@ class ActorNetworks:
     ) -> Float[Array, "*b A U"]:
         """The utility of every action of every agent."""
         masks = sight.attends[..., None, :, :]
-        return self.utilities_under(params, masks, sight, last_action, strategy)[..., 0, :, :]
+        return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy)[..., 0, :, :]
 
-    def utilities_under(
+    def chosen_utilities(
         self,
         params: Params,
         masks: Bool[Array, "*b G A E"],
         sight: Sight,
         last_action: Int[Array, "*b A"],
+        action: Int[Array, "*b A"],
         strategy: Strategy = None,
-    ) -> Float[Array, "*b G A U"]:
-        """Utilities under each of G attention masks."""
-        return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy)
+    ) -> Float[Array, "*b G A"]:
+        """The utility of one action of every agent, under each of G attention masks."""
+        return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy, action)[..., 0]
 
     def mix(
         self, params: Params, chosen: Float[Array, "*b A"], sight: Sight, last_action: Int[Array, "*b A"]
@@ -99,11 +100,6 @@ def greedy(values: Float[Array, "*b A U"], available: Bool[Array, "*b A U"]) -> 
     return jnp.argmax(jnp.where(available, values, -jnp.inf), axis=-1)
 
 
-def take(values: Float[Array, "*b A U"], actions: Int[Array, "*b A"]) -> Float[Array, "*b A"]:
-    """The values of the chosen actions."""
-    return jnp.take_along_axis(values, actions[..., None], axis=-1)[..., 0]
-
-
 def make_trunk(options: ActorNetworkOptions, things: int | None, spec: TaskSpec) -> Attention | Pooling:
     """The trunk that the options ask for. Pooling sees at most `things` non-agent entities (None: all)."""
     if options.trunk == "pooling":
@@ -112,8 +108,12 @@ def make_trunk(options: ActorNetworkOptions, things: int | None, spec: TaskSpec)
     return Attention(options.width, options.heads, options.relations)
 
 
-def make_mixer(options: ActorNetworkOptions, actions: int) -> Mixer:
+def make_mixer(options: ActorNetworkOptions, things: int | None, spec: TaskSpec) -> Mixer:
     """The mixer that the options ask for."""
+    actions = len(spec.actions)
+    if options.mixer == "sum-and-value":
+        trunk = make_trunk(replace(options, width=options.mixer_width), things, spec)
+        return SumAndValue(trunk, actions, options.mixer_width)
     if options.mixer == "qmix":
         return Qmix(
             actions,
@@ -132,8 +132,8 @@ def make_networks(spec: TaskSpec, options: ActorOptions, scope: Scope) -> ActorN
     sizes, actions = options.networks, len(spec.actions)
     return ActorNetworks(
         scope,
-        utility=Utility(make_trunk(sizes, scope.things, spec), sizes.hidden, actions, sizes.aim),
-        mixer=make_mixer(sizes, actions),
+        utility=Utility(make_trunk(sizes, scope.things, spec), sizes.hidden, actions, sizes.aim, scope.targets),
+        mixer=make_mixer(sizes, scope.things, spec),
         head=make_head(options.popart),
         features=spec.features_seen(sizes.places),
     )

@@ -34,11 +34,12 @@ class ActorNetworkOptions:
     aim: int = 0
     """Width of a network, the same for all entities, that adds to an action's value a term for its target; 0: none. For
     tasks whose actions differ by their target."""
-    mixer: Literal["sum", "qmix", "independent"] = "sum"
-    """How the utilities of a subtask's agents become its value: summed (sum, as in VDN), by hypernetworks (qmix), or
-    not at all, so that every agent learns for itself (independent)."""
+    mixer: Literal["sum", "sum-and-value", "qmix", "independent"] = "sum"
+    """How the utilities of a subtask's agents become its value: summed (sum, as in VDN), summed and added to a value of
+    their situation (sum-and-value, as in VDN-S), by hypernetworks (qmix), or not at all, so that every agent learns for
+    itself (independent)."""
     mixer_width: int = 32
-    """Width of the QMIX mixer's hidden layer."""
+    """Width of the QMIX mixer's hidden layer, and of the network for the situation's value (sum-and-value)."""
     hyper_width: int = 128
     """Width of the QMIX mixer's hypernetworks."""
     mixing: Literal["softmax", "absolute"] = "softmax"
@@ -50,7 +51,8 @@ class ActorNetworkOptions:
         require(self.relations or self.places, "without relations, networks need places: set places too")
         require_at_least(1, self, "width", "heads", "hidden", "mixer_width", "hyper_width")
         require_at_least(0, self, "aim")
-        for name in ("width", "hyper_width"):
+        attending = ("mixer_width",) if self.trunk == "attention" and self.mixer == "sum-and-value" else ()
+        for name in ("width", "hyper_width", *attending):
             size = getattr(self, name)
             require(
                 size % self.heads == 0, f"{name} must be a multiple of the {self.heads} heads of attention, not {size}"
@@ -68,7 +70,7 @@ class ActorOptions(LearningOptions):
     window: int = 1
     """Consecutive transitions in each window that is sampled from replay."""
     n_step: int = 5
-    """Rewards summed before bootstrapping (n-step returns); fewer if the allocation changes."""
+    """Rewards summed before bootstrapping (n-step); fewer if the allocation changes."""
     ends: ValueEnds = "episode"
     """What ends the value of a subtask: that the subtask is finished (subtask), or also that the episode terminates for
     another reason, such as another army breaking through (episode)."""
@@ -86,7 +88,7 @@ class ActorOptions(LearningOptions):
         require(0 <= self.imagination <= 1, f"imagination must lie between 0 and 1, not {self.imagination}")
         require(
             not self.imagination or self.networks.mixer != "independent",
-            "imagined groups need a mixer: choose sum or qmix instead of independent, or set imagination to 0 (aqmix)",
+            "imagined groups need a mixer: choose another one than independent, or set imagination to 0 (aqmix)",
         )
         require_at_least(0, self, "advice")
         require_at_least(1, self, "window", "n_step")

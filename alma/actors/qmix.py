@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from alma.actors.networks import ActorNetworks, greedy, take
+from alma.actors.networks import ActorNetworks, greedy
 from alma.actors.options import NextAllocation, ValueEnds
 from alma.actors.scope import Sight
 from alma.learning.replay import Step, Windows, pick
@@ -99,7 +99,8 @@ def bootstrap_value(
     strategy = networks.advise(params, live_key, later.decision_view)
     best = greedy(networks.utilities(params, choosing_sight, later.last_action, strategy), available)
     strategy = networks.advise(target_params, target_key, later.decision_view)
-    utilities = take(networks.utilities(target_params, sight, later.last_action, strategy), best)
+    masks = sight.attends[:, None]
+    utilities = networks.chosen_utilities(target_params, masks, sight, later.last_action, best, strategy)[:, 0]
     return networks.head.value(target_params["head"], networks.mix(target_params, utilities, sight, later.last_action))
 
 

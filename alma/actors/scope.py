@@ -37,6 +37,10 @@ class Scope(Protocol):
         """The most non-agent entities that an agent can attend to; None: all."""
 
     @property
+    def targets(self) -> int | None:
+        """The most available actions of an agent that are aimed at entities it can attend to; None: any number."""
+
+    @property
     def knows_subtasks(self) -> bool:
         """Whether actors use the allocation; False for flat actors."""
 
@@ -62,6 +66,10 @@ class Masked:
     @property
     def things(self) -> int | None:
         return self.spec.max_things
+
+    @property
+    def targets(self) -> int | None:
+        return self.spec.max_targets
 
     @property
     def knows_subtasks(self) -> bool:
@@ -100,6 +108,10 @@ class Labelled(Masked):
     def things(self) -> int | None:
         return None
 
+    @property
+    def targets(self) -> int | None:
+        return None
+
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
         labels = self.spec.subtasks
         subtask = subtask_of_entities(view, allocation)
@@ -120,6 +132,10 @@ class Flat:
 
     @property
     def things(self) -> int | None:
+        return None
+
+    @property
+    def targets(self) -> int | None:
         return None
 
     @property

@@ -35,9 +35,13 @@ def choose(
 ) -> tuple[Int[Array, "*b A"], Int[Array, "*b P A"]]:
     """The candidate of highest value, and all candidates, proposals first."""
     drawn = draw_candidates(networks, params, key, encoded, view, candidates)
-    best = jnp.argmax(networks.values(params, encoded, drawn), axis=-1)
-    chosen = jnp.take_along_axis(drawn, best[..., None, None], axis=-2)[..., 0, :]
-    return chosen, drawn
+    return best_of(drawn, networks.values(params, encoded, drawn)), drawn
+
+
+def best_of(candidates: Int[Array, "*b P A"], values: Float[Array, "*b P"]) -> Int[Array, "*b A"]:
+    """The candidate of highest value."""
+    best = jnp.argmax(values, axis=-1)
+    return jnp.take_along_axis(candidates, best[..., None, None], axis=-2)[..., 0, :]
 
 
 def draw_candidates(
@@ -51,7 +55,14 @@ def draw_candidates(
     """Candidate allocations: proposals, then variations of them."""
     proposal_key, variation_key = jax.random.split(key)
     drawn = networks.proposals(params, proposal_key, encoded, candidates.proposals)
-    variations = move_one_agent(variation_key, drawn[..., : candidates.variations, :], view)
+    return with_variations(variation_key, drawn, view, candidates)
+
+
+def with_variations(
+    key: PRNGKeyArray, drawn: Int[Array, "*b N A"], view: View, candidates: CandidateCounts
+) -> Int[Array, "*b P A"]:
+    """Proposals, then variations of them."""
+    variations = move_one_agent(key, drawn[..., : candidates.variations, :], view)
     return jnp.concatenate([drawn, variations], axis=-2)
 
 
@@ -77,9 +88,16 @@ class AllocatorBatch:
     view: View
     previous: Int[Array, "B A"]
     allocation: Int[Array, "B A"]
+    made_at: Int[Array, "B"]
+    """Environment steps of the run when the decision was made."""
+    reward: Float[Array, "B"]
+    discount: Float[Array, "B"]
+    """The discount of the value of the next state; 0 where the episode terminated."""
     target: Float[Array, "B"]
     later: Any
     """The encodings of the next states."""
+    later_by_target: Any
+    """Their encodings by the target network."""
     best: Int[Array, "B A"]
     """The candidate of highest value in the next state."""
     proposals: Int[Array, "B P A"]
@@ -134,13 +152,18 @@ def allocator_batch(
     best, drawn = choose(networks, params, key, encoded, later, candidates)
     by_target = networks.encode(target_params, later, before)
     next_value = networks.values(target_params, by_target, best[..., None, :])[..., 0]
-    target = reward_scale * decisions.reward + jnp.where(decisions.terminated, 0, discount * next_value)
+    reward, discount = reward_scale * decisions.reward, jnp.where(decisions.terminated, 0, discount)
+    target = reward + discount * next_value
     return AllocatorBatch(
         view=view,
         previous=decisions.previous.astype(jnp.int32),
         allocation=decisions.allocation.astype(jnp.int32),
+        made_at=decisions.made_at,
+        reward=reward,
+        discount=discount,
         target=jax.lax.stop_gradient(target),
         later=jax.lax.stop_gradient(encoded),
+        later_by_target=by_target,
         best=best,
         proposals=drawn[:, :entropy_proposals],
     )

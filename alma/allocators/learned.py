@@ -11,16 +11,16 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.allocators.allocator import AllocationExploration
 from alma.allocators.aql import CandidateCounts, allocator_batch, aql_loss, choose, draw_candidates
+from alma.allocators.exploration import EpsilonGreedy, Explorer
 from alma.allocators.networks import AllocatorNetworks, PairNetworks, PointerNetworks
+from alma.allocators.noise import NoisyProposals
 from alma.allocators.options import AllocatorOptions
-from alma.allocators.proposal import allowed_subtasks
+from alma.allocators.thompson import ThompsonSampling
 from alma.learning import replay
 from alma.learning.learner import Clock, LearnerState, Metrics, begin_learner, gradient_step
 from alma.nn.params import Params
 from alma.nn.popart import make_head
-from alma.play.decisions import apply_where
 from alma.play.situation import Candidates, Situation
-from alma.task.choice import choose_uniformly
 from alma.task.spec import TaskSpec
 from alma.task.view import Allocation, View
 
@@ -51,6 +51,14 @@ class LearnedAllocator:
         )
 
     @property
+    def explorer(self) -> Explorer:
+        """How it explores in training."""
+        options = self.options.exploration
+        if options.kind == "noise":
+            return NoisyProposals(options.deviation)
+        return ThompsonSampling(options.critics) if options.kind == "thompson" else EpsilonGreedy()
+
+    @property
     def candidates(self) -> CandidateCounts:
         """Numbers of candidates in training."""
         return CandidateCounts(self.options.proposals, self.options.variations)
@@ -62,7 +70,8 @@ class LearnedAllocator:
         return CandidateCounts(times * self.options.proposals, times * self.options.variations)
 
     def init(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "N A"]) -> LearnerState:
-        return begin_learner(self.networks.init(key, view, allocation), self.options)
+        explores = self.explorer.init(jax.random.fold_in(key, 1), self.networks, view, allocation)
+        return begin_learner({**self.networks.init(key, view, allocation), **explores}, self.options)
 
     def allocate(
         self,
@@ -72,21 +81,7 @@ class LearnedAllocator:
         due: Bool[Array, "N"],
         exploration: AllocationExploration,
     ) -> Int[Array, "N A"]:
-        choose_key, proposal_key, subtask_key = jax.random.split(key, 3)
-        view, previous = situations.view, jnp.asarray(situations.allocation)
-
-        def fresh(portion: Int[Array, ""], inputs: tuple[View, Int[Array, "n A"]]) -> Any:
-            encoded = self.networks.encode(params, *inputs)
-            best, candidates = choose(
-                self.networks, params, jax.random.fold_in(choose_key, portion), encoded, inputs[0], self.candidates
-            )
-            return best, candidates[:, 0]
-
-        best, first = apply_where(due, fresh, (view, previous), (previous, previous))
-        takes_first = jax.random.uniform(proposal_key, due.shape) < exploration.proposal
-        chosen = jnp.where(takes_first[:, None], first, best)
-        chosen = explore_subtasks(subtask_key, chosen, view, exploration.subtask)
-        return jnp.where(due[:, None], chosen, previous)
+        return self.explorer.allocate(self.networks, params, key, situations, due, self.candidates, amounts=exploration)
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
@@ -136,19 +131,13 @@ class LearnedAllocator:
             )
             head = self.networks.head.adapt(learner.params["head"], batch.target, jnp.ones_like(batch.target))
             learner = replace(learner, params={**learner.params, "head": head})
-            gradients_of = jax.grad(aql_loss, has_aux=True)
-            return gradient_step(
-                learner, lambda params: gradients_of(params, self.networks, batch, options.entropy), options, clock
-            )
+
+            def loss(params: Params) -> tuple[Float[Array, ""], Metrics]:
+                of_networks, metrics = aql_loss(params, self.networks, batch, options.entropy)
+                of_explorer, more = self.explorer.loss(self.networks, params, learner.target, batch)
+                return of_networks + of_explorer, {**metrics, **more}
+
+            return gradient_step(learner, jax.grad(loss, has_aux=True), options, clock)
 
         learner, metrics = jax.lax.scan(once, learner, jax.random.split(key, options.updates))
         return learner, jax.tree.map(jnp.mean, metrics)
-
-
-def explore_subtasks(
-    key: PRNGKeyArray, chosen: Int[Array, "N A"], view: View, chance: Float[Array, ""]
-) -> Int[Array, "N A"]:
-    """Give each agent a random active subtask with probability `chance`."""
-    explore_key, subtask_key = jax.random.split(key)
-    explores = jax.random.uniform(explore_key, chosen.shape) < chance
-    return jnp.where(explores, choose_uniformly(subtask_key, allowed_subtasks(view, chosen.shape[-1])), chosen)

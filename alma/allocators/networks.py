@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from alma.allocators.critic import AttentionCritic
 from alma.allocators.pairs import PairCritic, PairEncoder, PairProposal, sum_per_subtask, teams_with_and_without
 from alma.allocators.pointer import PointerProposal
-from alma.allocators.proposal import ProposalEncoding, allowed_subtasks, log_probability, propose
+from alma.allocators.proposal import ProposalEncoding, allowed_subtasks, draw_proposals, log_probability
 from alma.allocators.tabulated import tabulate_if_small
 from alma.nn.params import Params
 from alma.nn.popart import Head
@@ -58,8 +58,7 @@ class AllocatorNetworks(abc.ABC):
 
     def proposals(self, params: Params, key: PRNGKeyArray, encoded: Any, count: int) -> Int[Array, "*b P A"]:
         """Draw `count` allocations from the proposal network."""
-        draw = jax.vmap(propose, in_axes=(0, None), out_axes=-2)
-        return draw(jax.random.split(key, count), self.encode_for_proposal(params, encoded))
+        return draw_proposals(key, self.encode_for_proposal(params, encoded), count)
 
     def log_probabilities(
         self, params: Params, encoded: Any, allocations: Int[Array, "*b P A"]

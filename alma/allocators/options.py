@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from alma.learning.options import LearningOptions, require, require_at_least
+from alma.learning.options import LearningOptions, require, require_at_least, require_positive
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,23 @@ class AllocatorNetworkOptions:
         )
 
 
+@dataclass(frozen=True)
+class AllocatorExplorationOptions:
+    """How the allocator explores in training. How much is scheduled for all: see `ExplorationOptions`."""
+
+    kind: Literal["epsilon", "noise", "thompson"] = "epsilon"
+    """How allocations are explored: by random subtasks for single agents, as in the paper (epsilon), by noise on the
+    logits of the proposal network (noise), or by critics that each decide in some of the environments (thompson)."""
+    deviation: float = 2.0
+    """Standard deviation of the noise on logits at the start (kind noise)."""
+    critics: int = 5
+    """Number of critics that decide (kind thompson)."""
+
+    def __post_init__(self) -> None:
+        require_positive(self, "deviation")
+        require(self.critics >= 2, f"critics must be at least 2, since one cannot disagree, not {self.critics}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class AllocatorOptions(LearningOptions):
     """The allocator: amortised Q-learning of which agent gets which subtask."""
@@ -68,6 +85,7 @@ class AllocatorOptions(LearningOptions):
     max_age: int = 150_000
     """Age, in environment steps, from which decisions are not replayed; before, older ones are replayed less often."""
     networks: AllocatorNetworkOptions = field(default_factory=AllocatorNetworkOptions)
+    exploration: AllocatorExplorationOptions = field(default_factory=AllocatorExplorationOptions)
 
     def __post_init__(self) -> None:
         super().__post_init__()

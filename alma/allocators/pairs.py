@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from alma.allocators.proposal import UNROLLED, Index
 from alma.nn.layers import Dense
-from alma.nn.masks import allocation_matrix, bounded_sum
+from alma.nn.masks import allocation_matrix, bounded_sum, masked_sum
 from alma.task.view import View
 
 
@@ -42,7 +42,6 @@ class PairEncoder(nn.Module):
         agents, subtasks = previous.shape[-1], view.active.shape[-1]
         belongs = jnp.swapaxes(allocation_matrix(view.subtask[..., agents:], subtasks), -1, -2)
         found, at = jax.lax.top_k(belongs, self.things)
-        found = found[..., None]
         features = jnp.take_along_axis(view.entities[..., None, agents:, :], at[..., None], axis=-2)
         relations = jnp.take_along_axis(
             view.relations[..., None, agents:, :], at[..., None, :, :, None], axis=-2
@@ -51,8 +50,8 @@ class PairEncoder(nn.Module):
         relation = Dense(self.width, use_bias=False, name="relation")(relations)
         agent = Dense(self.width, use_bias=False, name="agent")(view.entities[..., :agents, :])
         pair = nn.relu(thing[..., None, :, :, :] + relation + agent[..., :, None, None, :])
-        pooled = jnp.sum(found[..., None, :, :, :] * pair, axis=-2)
-        subtask = jnp.sum(found * nn.relu(thing), axis=-2)
+        pooled = masked_sum(pair, found[..., None, :, :])
+        subtask = masked_sum(nn.relu(thing), found)
         work = bounded_sum(subtask, view.active, self.subtasks)
         member = nn.relu(Dense(self.width, name="member")(view.entities[..., :agents, :]))
         team = bounded_sum(member, view.present[..., :agents], self.agents)

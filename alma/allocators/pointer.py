@@ -6,7 +6,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from alma.allocators.proposal import Index, allowed_subtasks
+from alma.allocators.proposal import UNROLLED, Index, allowed_subtasks
 from alma.nn.attention import MultiHead
 from alma.nn.layers import Dense, lecun_normal_or_empty
 from alma.nn.masks import allocation_matrix
@@ -43,25 +43,60 @@ class PointerProposalEncoding(NamedTuple):
         return ()
 
     def logits(self, agent: Index, memory: Any) -> Float[Array, "*b M"]:
-        # The logits are agent @ (subtask + counts @ kernel + bias), expanded into terms: those that do not depend on
-        # the allocation are computed once for all allocations.
-        who = self.agents[..., agent, :]
-        of_things, of_team = jnp.split(0.2 * who @ self.counts_kernel.T, 2, axis=-1)
-        pointed = self.affinity[..., agent, :] + self.things * of_things
-        pointed += (who @ self.counts_bias)[..., None]
+        pointed, of_team = self.without_team(agent)
         for taken, _, likes in memory:
             pointed += taken * (likes[..., agent, None] + of_team)
-        return pointed / who.shape[-1] ** 0.5
+        return pointed / self.agents.shape[-1] ** 0.5
 
     def remember(self, agent: Index, memory: Any, taken: Float[Array, "*b M"]) -> Any:
         chosen = jnp.einsum("...m,...mh->...h", taken, self.subtasks)
         for earlier, addition, _ in memory:
             chosen += jnp.sum(taken * earlier, axis=-1, keepdims=True) * addition
-        of_subtask, of_agent = jnp.split(self.update_kernel, 2)
-        who = nn.relu(self.agents[..., agent, :]) @ of_agent + self.update_bias
-        addition = nn.relu(chosen) @ of_subtask + who
+        addition = self.addition(agent, chosen)
         likes = jnp.einsum("...h,...ah->...a", addition, self.agents)
         return (*memory, (taken, addition, likes))
+
+    def without_team(self, agent: Index) -> tuple[Float[Array, "*b M"], Float[Array, "*b 1"]]:
+        """The part of the logits that does not depend on who has chosen before, before scaling, and what each agent
+        that has chosen a subtask adds by being counted."""
+        # The logits are agent @ (subtask + counts @ kernel + bias), expanded into terms: those that do not depend on
+        # the allocation are computed once for all allocations.
+        who = self.agents[..., agent, :]
+        of_things, of_team = jnp.split(0.2 * who @ self.counts_kernel.T, 2, axis=-1)
+        pointed = self.affinity[..., agent, :] + self.things * of_things
+        return pointed + (who @ self.counts_bias)[..., None], of_team
+
+    def addition(self, agent: Index, chosen: Float[Array, "*b H"]) -> Float[Array, "*b H"]:
+        """What is added to the embedding of the subtask that an agent has chosen."""
+        of_subtask, of_agent = jnp.split(self.update_kernel, 2)
+        who = nn.relu(self.agents[..., agent, :]) @ of_agent + self.update_bias
+        return nn.relu(chosen) @ of_subtask + who
+
+
+class SummedPointerEncoding(PointerProposalEncoding):
+    """The same for many agents: the memory holds the sums of what was added to each subtask.
+
+    With few agents it is slower to keep these sums for every allocation than the additions themselves. But the number
+    of additions that have to be looked at grows with the square of the number of agents.
+    """
+
+    @property
+    def memory_grows(self) -> bool:
+        return False
+
+    def start(self) -> Any:
+        return jnp.zeros_like(self.subtasks), jnp.zeros_like(self.things)
+
+    def logits(self, agent: Index, memory: Any) -> Float[Array, "*b M"]:
+        added, team = memory
+        pointed, of_team = self.without_team(agent)
+        pointed += jnp.einsum("...mh,...h->...m", added, self.agents[..., agent, :]) + team * of_team
+        return pointed / self.agents.shape[-1] ** 0.5
+
+    def remember(self, agent: Index, memory: Any, taken: Float[Array, "*b M"]) -> Any:
+        added, team = memory
+        chosen = jnp.einsum("...m,...mh->...h", taken, self.subtasks + added)
+        return added + taken[..., None] * self.addition(agent, chosen)[..., None, :], team + taken
 
 
 class PointerProposal(nn.Module):
@@ -94,7 +129,8 @@ class PointerProposal(nn.Module):
             kernel = self.param("relation", lecun_normal_or_empty, (near.shape[-1], self.width))
             affinity += jnp.einsum("...ar,...amr->...am", who @ kernel.T, near)
         lecun, zeros = nn.initializers.lecun_normal(), nn.initializers.zeros
-        return PointerProposalEncoding(
+        kind = SummedPointerEncoding if agents > UNROLLED else PointerProposalEncoding
+        return kind(
             agents=who,
             subtasks=subtasks,
             affinity=affinity,

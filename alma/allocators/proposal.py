@@ -81,6 +81,11 @@ def propose(key: PRNGKeyArray, encoding: ProposalEncoding) -> Int[Array, "*b A"]
     return jnp.moveaxis(agent_by_agent(encoding, choose), 0, -1)
 
 
+def draw_proposals(key: PRNGKeyArray, encoding: ProposalEncoding, count: int) -> Int[Array, "*b P A"]:
+    """Draw `count` allocations."""
+    return jax.vmap(propose, in_axes=(0, None), out_axes=-2)(jax.random.split(key, count), encoding)
+
+
 def log_probability(
     encoding: ProposalEncoding, allocation: Int[Array, "*b A"]
 ) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:

@@ -31,7 +31,7 @@ class Reproduce:
 
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE")]
     """Figure to reproduce: `save-the-city`, `starcraft`, `save-the-city-minutes`, `starcraft-minutes`, `spread`,
-    `spread-each`, `spread-minutes`, `transplant`, `transplant-save-the-city`, `robustness`, `architecture`,
+    `spread-each`, `spread-minutes`, `sizes`, `transplant`, `transplant-save-the-city`, `robustness`, `architecture`,
     `ablations`, or `all`."""
     preset: Literal["fast", "faithful", "paper", "tiny"] = "fast"
     """Preset of training options for all runs."""

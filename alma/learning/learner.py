@@ -16,6 +16,9 @@ from alma.nn.params import Params
 AVERAGED = 0.1
 """The running average of parameters covers about this fraction of all updates so far: the latest ones."""
 
+CLIPPED_ALONE = ("proposal", "critics")
+"""The parts of the parameters that have optimisers of their own; the others share one."""
+
 Metrics = dict[str, Float[Array, ""]]
 
 
@@ -53,14 +56,14 @@ def begin_learner(params: Params, options: LearningOptions) -> LearnerState:
 
 def make_optimiser(options: LearningOptions, params: Params) -> optax.GradientTransformation:
     """Adam or RMSProp with clipped gradients; as in the paper, the proposal network has an optimiser of its own, so
-    that large gradients of one part do not scale down those of the other.
+    that large gradients of one part do not scale down those of the other. So have the critics of Thompson sampling.
 
     Each flattens its parameters into one vector: updating every leaf on its own would take much longer to compile.
     """
     rules = {"adam": optax.adam, "rmsprop": _rmsprop}
     rule = rules[options.optimiser](options.learning_rate)
     clipped = optax.flatten(optax.chain(optax.clip_by_global_norm(options.clip), rule))
-    kinds = {name: "proposal" if name == "proposal" else "values" for name in params}
+    kinds = {name: name if name in CLIPPED_ALONE else "values" for name in params}
     return optax.partition(dict.fromkeys(kinds.values(), clipped), kinds)
 
 
@@ -81,7 +84,8 @@ def gradient_step(
     gradients, metrics = gradients_of(learner.params)
     gradients = mean_over_devices(gradients)
     updates, optimiser = make_optimiser(options, learner.params).update(gradients, learner.optimiser, learner.params)
-    decay = 1 - (1 - options.final_rate) * clock.progress
+    fallen = jnp.clip((clock.progress - options.falls_from) / (1 - options.falls_from), 0, 1)
+    decay = 1 - (1 - options.final_rate) * fallen
     params = optax.apply_updates(learner.params, jax.tree.map(lambda update: decay * update, updates))
     moves_target = clock.episodes - learner.copied >= options.target_episodes
     target = optax.incremental_update(params, learner.target, jnp.where(moves_target, options.target_rate, 0))

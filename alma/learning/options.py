@@ -34,6 +34,8 @@ class LearningOptions:
     """Initial learning rate."""
     final_rate: float = 0.1
     """Learning rate at the end of training, as a fraction of the initial one; it falls linearly."""
+    falls_from: float = 0.0
+    """Fraction of training after which the learning rate begins to fall; until then it stays at its initial value."""
     optimiser: Literal["adam", "rmsprop"] = "adam"
     """Optimiser of all networks."""
     clip: float = 10.0
@@ -54,4 +56,5 @@ class LearningOptions:
         require_at_least(0, self, "target_episodes")
         require_positive(self, "learning_rate", "clip", "reward_scale")
         require(0 <= self.final_rate <= 1, f"final_rate must lie between 0 and 1, not {self.final_rate}")
+        require(0 <= self.falls_from < 1, f"falls_from must lie in [0, 1), not {self.falls_from}")
         require(0 < self.target_rate <= 1, f"target_rate must lie in (0, 1], not {self.target_rate}")

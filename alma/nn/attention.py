@@ -186,17 +186,16 @@ class Pooling(nn.Module):
             return nn.relu(Dense(self.width, name=name)(others) + own[..., None, :])
 
         def pool(
-            masks: Float[Array, "*b G A K"], codes: Float[Array, "*b A K H"], most: int | None
+            masks: Float[Array, "*b A G K"], codes: Float[Array, "*b A K H"], most: int | None
         ) -> Float[Array, "*b G A H"]:
-            sums = jnp.moveaxis(jnp.moveaxis(masks, -3, -2) @ codes, -2, -3)
-            return sums * bound(masks, most)
+            return jnp.moveaxis(masks @ codes * bound(masks, most), -2, -3)
 
-        masks, things, their_relations = self._gather(features, relations, attends)
+        # The masks of an agent beside each other, as products with them need: moving axes later is slow.
+        by_agent = jnp.moveaxis(attends, -3, -2).astype(jnp.float32)
+        masks, things, their_relations = self._gather(features, relations, by_agent)
         to_things = pairs("thing", jnp.concatenate([things, their_relations], axis=-1))
         of_things = pool(masks, to_things, self.most_things)
-        of_mates = pool(
-            attends[..., :agents].astype(jnp.float32), pairs("mate", mine[..., None, :, :]), self.most_mates
-        )
+        of_mates = pool(by_agent[..., :agents], pairs("mate", mine[..., None, :, :]), self.most_mates)
         itself = jnp.diagonal(attends[..., :agents], axis1=-2, axis2=-1)[..., None]
         own = itself * nn.relu(Dense(self.width, name="own")(mine))[..., None, :, :]
         sums = jnp.concatenate([own, of_things, of_mates], axis=-1)
@@ -208,17 +207,17 @@ class Pooling(nn.Module):
         self,
         features: Float[Array, "*b E F"],
         relations: Float[Array, "*b A E R"],
-        attends: Bool[Array, "*b G A E"],
-    ) -> tuple[Float[Array, "*b G A K"], Float[Array, "*b A K F"], Float[Array, "*b A K R"]]:
+        attends: Float[Array, "*b A G E"],
+    ) -> tuple[Float[Array, "*b A G K"], Float[Array, "*b A K F"], Float[Array, "*b A K R"]]:
         """For the things that each agent attends to: their masks, features and relations."""
-        agents, entities = attends.shape[-2:]
-        masks, things = attends[..., agents:].astype(jnp.float32), features[..., None, agents:, :]
+        agents, entities = attends.shape[-3], attends.shape[-1]
+        masks, things = attends[..., agents:], features[..., None, agents:, :]
         relations = relations[..., agents:, :]
         if self.things is None or self.things >= entities - agents:
             return masks, jnp.broadcast_to(things, (*relations.shape[:-1], things.shape[-1])), relations
-        _, at = jax.lax.top_k(jnp.max(masks, axis=-3), self.things)
+        _, at = jax.lax.top_k(jnp.max(masks, axis=-2), self.things)
         return (
-            jnp.take_along_axis(masks, at[..., None, :, :], axis=-1),
+            masks @ jax.nn.one_hot(at, entities - agents, axis=-2),  # products with masks that were indexed are slow
             jnp.take_along_axis(things, at[..., None], axis=-2),
             jnp.take_along_axis(relations, at[..., None], axis=-2),
         )

@@ -25,13 +25,22 @@ def all_present(view: View) -> Bool[Array, "*b A E"]:
     return view.present[..., None, :] & view.present[..., :agents, None]
 
 
+def masked_sum(rows: Float[Array, "*b N H"], mask: Array) -> Float[Array, "*b H"]:
+    """The sum of the rows that a mask keeps; leading axes of the mask may have length 1.
+
+    As a product, since XLA joins a sum with what its rows are computed from to one loop, which is slow on CPU.
+    """
+    weights = jnp.broadcast_to(mask[..., None, :], (*rows.shape[:-2], 1, rows.shape[-2])).astype(rows.dtype)
+    return (weights @ rows)[..., 0, :]
+
+
 def bounded_sum(rows: Float[Array, "*b N H"], mask: Bool[Array, "*b N"], most: int | None) -> Float[Array, "*b H"]:
     """The sum of the rows that the mask keeps; of more than `most` rows, `most` times their mean.
 
     A network that has learned from sums over a few rows meets sums outside of everything it has seen when it is used
     on larger problems. Bounded ones stay within.
     """
-    return jnp.sum(jnp.where(mask[..., None], rows, 0), axis=-2) * bound(mask, most)
+    return masked_sum(rows, mask) * bound(mask, most)
 
 
 def bound(mask: Array, most: int | None) -> Float[Array, "*b 1"]:

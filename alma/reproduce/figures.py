@@ -210,6 +210,15 @@ def spreads_of(arms: tuple[Arm, ...], swept: str = "spread", **options: Any) -> 
 
 _SPREAD = (*arms_of(SZ_DISADVANTAGE, "alma", "flat"), *arms_of(MMM_SYMMETRIC, "alma", "flat"))
 
+SIZES = (2, 3, 4, 5, 8, 16, 24)
+"""Team sizes of SaveTheCity; runs are trained with teams of 2 to 5."""
+
+
+def sizes_of(arms: tuple[Arm, ...]) -> tuple[Case, ...]:
+    """Cases for a sweep of team sizes in evaluation."""
+    return tuple(Case(arm.setting.title, arm.label, arm, size, {"agents": size}) for arm in arms for size in SIZES)
+
+
 PERIODS = (1, 3, 6, 12)
 ENTROPIES = (0.001, 0.01, 0.1, 1.0)
 
@@ -355,6 +364,15 @@ FIGURES = {
             spreads_of(tuple(arm for arm in _BATTLE_MINUTES if arm.method in ("alma", "flat"))),
             seeds=2,
             axis="spread of armies (1: as in training)",
+        ),
+        Figure(
+            "sizes",
+            "Teams of other sizes than in training",
+            "sweep",
+            sizes_of(arms_of(SAVE_THE_CITY, *_CITY_METHODS)),
+            seeds=3,
+            axis="agents (trained with 2 to 5)",
+            logarithmic=True,
         ),
         Figure(
             "transplant",

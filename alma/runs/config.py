@@ -87,8 +87,11 @@ def learning_config(config: RunConfig) -> dict[str, Any]:
 
 
 def check_unedited(config: RunConfig, trained: dict[str, Any], file: Path) -> None:
-    """Raise a ValueError if a checkpoint was trained with another configuration, and name what differs."""
-    changed = sorted(_differences(learning_config(config), trained))
+    """Raise a ValueError if a checkpoint was trained with another configuration, and name what differs.
+
+    Options that the version which wrote the checkpoint did not have count as their defaults.
+    """
+    changed = sorted(_differences(learning_config(config), learning_config(_build(RunConfig, trained))))
     if changed:
         raise ValueError(
             f"{file} was edited since the last checkpoint was made: {'; '.join(changed)}. Undo the edit to continue "

@@ -155,6 +155,11 @@ class RunFolder:
             return f"train for longer with: alma resume {self.path} --steps N"
         return "it has no checkpoint to go on from, as published runs have none; train it anew with --out"
 
+    def check_unfinished(self) -> None:
+        """Raise a ValueError that says what can be done instead if the run is finished."""
+        if self.result.exists():
+            raise ValueError(f"{self.path} is finished: {self.how_to_continue}, or see its result.json")
+
     def check_resumable(self) -> None:
         """Raise a ValueError if a run that has been trained has lost its checkpoints: it would begin anew."""
         trained = [name for name in (WEIGHTS, "result.json") if (self.path / name).exists()]
@@ -187,6 +192,13 @@ class RunFolder:
         for old in self.saved()[2:]:
             old.unlink()
         return path
+
+    @property
+    def devices(self) -> int | None:
+        """The number of devices that the run was last trained on; None if there is no checkpoint that tells."""
+        with suppress(CheckpointError, IndexError):
+            return load_notes(self.saved()[0]).get("devices", 1)
+        return None
 
     def saved_steps(self) -> set[int]:
         """The steps that there are checkpoints of."""

@@ -33,6 +33,8 @@ METRICS = {
     "allocation_value": "mean value of allocations under the critic",
     "proposal_loss": "cross-entropy of the proposal network with the best candidate, minus the entropy bonus",
     "proposal_entropy": "entropy of the proposal network",
+    "critics_loss": "Thompson sampling: mean squared TD error of the critics that explore",
+    "critics_spread": "Thompson sampling: standard deviation of the value of an allocation between these critics",
     # Lines about evaluations: greedy episodes, every `report.evaluate_every` steps.
     "evaluation/episodes": "episodes played",
     "evaluation/success_rate": "fraction of episodes that ended in success",
@@ -43,6 +45,14 @@ METRICS = {
     "evaluation/unattended_subtasks": "mean number of active subtasks without an agent",
     "evaluation/by_team_size": "episodes, success rate and interval for each team size",
     "evaluation/mean_*": "mean over episodes of each metric of the task (`Outcome.metrics`), summed over steps",
+    "evaluation/mean_kills": "StarCraft: mean number of enemies killed in an episode",
+    "evaluation/mean_deaths": "StarCraft: mean number of own units lost in an episode",
+    "evaluation/mean_breached": "StarCraft: fraction of episodes in which an army got into the base",
+    "evaluation/mean_timed_out": "StarCraft: fraction of episodes that the time limit ended",
+    "evaluation/mean_joint_shots": "StarCraft: orders to attack an army that another agent attacks in the same step, "
+    "mean sum over an episode",
+    "evaluation/mean_focused_shots": "StarCraft: those of them at the enemy of the army that most agents attack; "
+    "divided by mean_joint_shots, this is the focus of fire, from 0 to 1",
 }
 """The meaning of every entry of `metrics.jsonl`, TensorBoard and W&B. Methods of your own may add more."""
 

@@ -300,6 +300,11 @@ def _check_view(spec: TaskSpec, view: View) -> Iterator[str]:
         return
     if not view.present[view.target[(view.target >= 0) & view.available]].all():
         yield "View.target of an available action must be a present entity"
+    if spec.max_targets is not None and _most_targets(spec, view) > spec.max_targets:
+        yield (
+            f"an agent has more than the {spec.max_targets} available actions aimed at one subtask that "
+            "TaskSpec.max_targets allows"
+        )
     if spec.mask_subtask_actions and not _can_act_anywhere(spec, view):
         yield "with mask_subtask_actions, every present agent needs an available action whatever its subtask"
 
@@ -312,6 +317,16 @@ def _can_act_anywhere(spec: TaskSpec, view: View) -> bool:
         if not possible[view.present[: spec.agents]].any(axis=1).all():
             return False
     return True
+
+
+def _most_targets(spec: TaskSpec, view: View) -> int:
+    """The most available actions of any agent that can be aimed at entities of one subtask, if all team mates are in
+    it."""
+    aims = view.available & (view.target >= 0)
+    of_target = np.where(aims, view.subtask[view.target], spec.subtasks)
+    at_mates = np.sum(aims & (view.target < spec.agents), axis=1)
+    at_things = [np.sum(of_target == subtask, axis=1) for subtask in range(spec.subtasks)]
+    return int(np.max(at_mates + np.max(at_things, axis=0)))
 
 
 def _check_choices(spec: TaskSpec, checked: CheckedStep) -> Iterator[str]:

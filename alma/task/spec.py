@@ -33,6 +33,9 @@ class TaskSpec:
     places: tuple[str, ...] = ()
     """Names of the features that give absolute positions. Networks can do without them: relations give positions
     relative to an agent, which generalise better."""
+    max_targets: int | None = None
+    """The most available actions of an agent that are aimed at entities of its own subtask, so that networks need not
+    process more; None: any number."""
 
     @property
     def things_per_subtask(self) -> int:

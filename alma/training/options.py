@@ -53,7 +53,8 @@ class ExplorationOptions:
     proposal: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 400_000))
     """Probability of taking the first sampled allocation instead of the best (epsilon_p)."""
     subtask: Linear = field(default_factory=lambda: Linear(1.0, 0.0, 250_000))
-    """Probability that an agent is given a random subtask at a decision (epsilon_r)."""
+    """Probability that an agent is given a random subtask at a decision (epsilon_r); with allocator.exploration.kind
+    noise, the factor on the deviation of the noise. Kind thompson uses neither this nor `proposal`."""
 
     def __post_init__(self) -> None:
         for name in ("action", "proposal", "subtask"):

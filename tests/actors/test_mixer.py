@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from helpers.views import ACTIONS, SPEC, random_view, rename_subtasks, select_entities, without
 
-from alma.actors.mixer import Independent, Qmix, Sum
+from alma.actors.mixer import Independent, Qmix, Sum, SumAndValue
 from alma.actors.scope import Masked
+from alma.nn.attention import Pooling
 
 VIEW = random_view()
 ALLOCATION = jnp.asarray([0, 1, 0])
@@ -16,6 +17,7 @@ UTILITIES = jnp.asarray([0.5, -1.0, 2.0])
 LAST = jnp.asarray([1, 3, -1])
 KINDS = {
     "sum": Sum(),
+    "sum and value": SumAndValue(Pooling(8, things=2), ACTIONS, 8),
     "softmax": Qmix(ACTIONS, 4, 8, 2),
     "absolute": Qmix(ACTIONS, 4, 8, 2, weights="absolute", offsets="absolute"),
 }
@@ -166,3 +168,19 @@ def test_independent_agents_by_hand():
     mixer, sight = Independent(), see(allocation=jnp.asarray([0, -1, 1]))
     assert mixer.apply({}, UTILITIES[None], sight, sight.relates[None], LAST).tolist() == [0.5, 0.0, 2.0]
     assert mixer.per_value(jnp.asarray([5.0, 7.0, 9.0]), sight.members).tolist() == [5.0, 0.0, 7.0]
+
+
+def test_the_value_of_a_situation_is_added_to_the_sum_of_utilities():
+    """It depends on the situation of those who contribute, and not on their utilities."""
+    network = KINDS["sum and value"]
+    params = begin(network)
+
+    def value(utilities, view=VIEW):
+        sight = see(view)
+        mixed = network.apply(params, utilities[None], sight, sight.relates[None], LAST)
+        return np.asarray(mixed - Sum().apply({}, utilities[None], sight, sight.relates[None], LAST))
+
+    np.testing.assert_allclose(value(UTILITIES), value(3 * UTILITIES), atol=1e-6)
+    elsewhere = value(UTILITIES, replace(VIEW, relations=VIEW.relations.at[1].add(1.0)))  # of the second subtask
+    assert elsewhere[1] != pytest.approx(value(UTILITIES)[1], abs=1e-4)
+    np.testing.assert_allclose(elsewhere[[0, 2]], value(UTILITIES)[[0, 2]], atol=1e-6)

@@ -1,5 +1,7 @@
 """Imagined groups, and the loss from them."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,8 +10,8 @@ from helpers.views import SPEC, random_view
 
 from alma.actors.actors import Actors
 from alma.actors.options import ActorNetworkOptions, ActorOptions
-from alma.actors.qmix import ActorBatch
-from alma.actors.refil import imagine_groups
+from alma.actors.qmix import ActorBatch, qmix_loss
+from alma.actors.refil import imagine_groups, refil_loss
 from alma.actors.scope import Flat, Masked
 
 KEY = jax.random.key(0)
@@ -114,3 +116,36 @@ def test_it_works_without_subtasks_too():
     loss, metrics = flat.loss(params, KEY, whole)
     assert np.isfinite(loss)
     assert metrics["imagined_loss"] > 0
+
+
+def test_gradients_are_those_of_valuing_all_actions_and_all_targets():
+    """What training leaves out, the actions not taken and targets that cannot be chosen, makes no difference."""
+    networks = ActorNetworkOptions(width=8, heads=2, hidden=8, aim=8)
+    options = ActorOptions(batch=4, imagination=0.5, networks=networks)
+    few, all_of_them = (
+        Actors(replace(SPEC, max_targets=most), options, Masked(replace(SPEC, max_targets=most)), training_period=5)
+        for most in (3, None)
+    )
+    batch = a_batch()
+    target = jax.random.randint(jax.random.key(5), batch.view.target.shape, -1, SPEC.entities)
+    target = target.at[..., 0].set(-1)  # so that there are three at the most
+    batch = replace(batch, view=replace(batch.view, target=target))
+    params = few.init(KEY, batch.view, batch.allocation).params
+
+    def plainly(params):
+        look_key, group_key = jax.random.split(KEY)
+        sight = all_of_them.networks.look(look_key, batch.view, batch.allocation)
+        groups = imagine_groups(group_key, 4, SPEC.agents, SPEC.entities)
+        masks = jnp.concatenate([sight.attends[:, None], sight.attends[:, None] & groups], axis=1)
+        utility = all_of_them.networks.utility
+        values = utility.apply(params["utility"], sight.view, masks, batch.last_action)
+        actions = jnp.broadcast_to(batch.action[:, None], values.shape[:-1])
+        chosen = jnp.take_along_axis(values, actions[..., None], axis=-1)[..., 0]
+        loss, _ = qmix_loss(params, all_of_them.networks, batch, sight, chosen[:, 0])
+        return 0.5 * loss + 0.5 * refil_loss(params, all_of_them.networks, batch, sight, groups, chosen[:, 1:])
+
+    loss, gradients = jax.jit(jax.value_and_grad(lambda params: few.loss(params, KEY, batch)[0]))(params)
+    expected_loss, expected = jax.jit(jax.value_and_grad(plainly))(params)
+    assert float(loss) == pytest.approx(float(expected_loss), rel=1e-5)
+    assert any(leaf.any() for leaf in jax.tree.leaves(gradients["utility"]["params"]["Aim_0"]))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), gradients, expected)

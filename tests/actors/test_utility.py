@@ -108,9 +108,20 @@ def test_several_masks_at_once_are_each_mask_alone(network):
     assert len({row.tobytes() for row in np.asarray(alone)[:, 0]}) == 4
 
 
-@pytest.fixture(scope="module")
-def aim():
-    network = Aim(8)
+def test_one_action_alone_has_the_value_it_has_among_all(network):
+    """Under each of several masks."""
+    own = same_subtask(VIEW, ALLOCATION)
+    masks = jnp.stack([own, own & (jnp.arange(7) % 2 == 0)])
+    values = np.asarray(network(VIEW, masks, LAST))
+    for action in ([1, 2, 0], [3, 0, 2]):
+        found = network(VIEW, masks, LAST, action=jnp.asarray(action))
+        np.testing.assert_allclose(found[..., 0], values[:, np.arange(3), action], atol=1e-6)
+
+
+@pytest.fixture(scope="module", params=[None, 3])
+def aim(request):
+    """All actions, and so many as may have a target."""
+    network = Aim(8, request.param)
     hidden = jax.random.normal(jax.random.key(1), (1, 3, 6))
     everything = jnp.ones((3, 7), bool)
     params = network.init(jax.random.key(0), hidden, VIEW.entities, VIEW.relations, everything[None], VIEW.target)

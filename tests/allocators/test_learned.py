@@ -1,4 +1,4 @@
-"""Exploration of allocations, and how many of them are considered."""
+"""How a learned allocator chooses in training and in play, and what it learns from."""
 
 from dataclasses import replace
 
@@ -10,38 +10,14 @@ from helpers.views import AGENTS, SPEC, random_view
 
 from alma import NOBODY
 from alma.allocators.allocator import AllocationExploration
-from alma.allocators.learned import LearnedAllocator, explore_subtasks
-from alma.allocators.options import AllocatorNetworkOptions, AllocatorOptions
+from alma.allocators.learned import LearnedAllocator
+from alma.allocators.options import AllocatorExplorationOptions, AllocatorNetworkOptions, AllocatorOptions
 from alma.learning.learner import Clock
 from alma.learning.replay import Decision, add_decisions, empty_decisions
 from alma.play.situation import Situation
 
 COUNT = 4000
 VIEW = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (COUNT, *leaf.shape)), random_view())
-CHOSEN = jnp.zeros((COUNT, 3), int)
-
-
-def explore(chance, view=VIEW):
-    return np.asarray(explore_subtasks(jax.random.key(0), CHOSEN, view, jnp.float32(chance)))
-
-
-def test_without_exploration_the_choice_stands():
-    assert (explore(0.0) == 0).all()
-
-
-def test_random_subtasks_are_uniform_over_the_active_ones():
-    allocation = explore(1.0, replace(VIEW, active=VIEW.active.at[:, 2].set(False)))
-    assert set(np.unique(allocation)) == {0, 1}
-    assert abs((allocation == 1).mean() - 0.5) < 0.02
-
-
-def test_agents_are_sent_as_often_as_asked():
-    assert abs((explore(0.3) != 0).mean() - 0.2) < 0.02, "a third of them end up where they were"
-
-
-def test_absent_agents_are_sent_nowhere():
-    allocation = explore(1.0, replace(VIEW, present=VIEW.present.at[:, 1].set(False)))
-    assert (allocation[:, 1] == NOBODY).all()
 
 
 NETWORKS = AllocatorNetworkOptions(width=8, choice_width=8)
@@ -69,31 +45,56 @@ def test_sometimes_the_first_proposal_is_taken_instead_of_the_best():
     assert ((half == best) | (half == first)).all()
 
 
-def test_rewards_are_those_of_a_step():
-    """Added up over the steps between decisions, they are divided by as many: what is learned stays on one scale."""
+def decisions_with(reward):
+    """A buffer of four decisions after which episodes ended, and the view and allocation that they were made in."""
     view = jax.tree.map(lambda leaf: leaf[:4], VIEW)
     nobody = jnp.full((4, AGENTS), NOBODY)
     decision = Decision(
         state=view,
         previous=nobody,
         allocation=jnp.zeros((4, AGENTS), int),
-        reward=jnp.full(4, 3.0),
+        reward=jnp.full(4, reward),
         next_state=view,
         terminated=jnp.ones(4, bool),
-        made_at=jnp.zeros(4, int),
+        made_at=jnp.arange(4),
     )
+    return add_decisions(empty_decisions(decision, 2), decision, jnp.ones(4, bool)), view, nobody
+
+
+def updated(options, reward):
+    """The state of an allocator before and after an update, and the metrics of the update."""
+    decisions, view, nobody = decisions_with(reward)
+    allocator = LearnedAllocator(SPEC, options)
+    level = allocator.init(jax.random.key(0), view, nobody)
+    clock = Clock(jnp.int32(4), jnp.int32(0), jnp.float32(0))
+    return level, *allocator.update(level, jax.random.key(1), decisions, lambda view: view, clock)
+
+
+def test_rewards_are_those_of_a_step():
+    """Added up over the steps between decisions, they are divided by as many: what is learned stays on one scale."""
 
     def loss(period, times):
         options = AllocatorOptions(proposals=2, variations=1, batch=8, period=period, networks=NETWORKS)
-        allocator = LearnedAllocator(SPEC, options)
-        level = allocator.init(jax.random.key(0), view, nobody)
-        rewarded = replace(decision, reward=times * decision.reward)
-        decisions = add_decisions(empty_decisions(decision, 2), rewarded, jnp.ones(4, bool))
-        clock = Clock(jnp.int32(0), jnp.int32(0), jnp.float32(0))
-        return float(allocator.update(level, jax.random.key(1), decisions, lambda view: view, clock)[1]["critic_loss"])
+        return float(updated(options, 3.0 * times)[2]["critic_loss"])
 
     assert loss(period=5, times=5) == pytest.approx(loss(period=1, times=1), rel=1e-5)
     assert loss(period=5, times=1) < 0.5 * loss(period=1, times=1)
+
+
+def test_critics_that_explore_learn_besides_the_others():
+    """They change nothing in what the other networks learn."""
+
+    def learned(kind):
+        exploration = AllocatorExplorationOptions(kind, critics=3)
+        options = AllocatorOptions(proposals=2, variations=1, batch=8, networks=NETWORKS, exploration=exploration)
+        return updated(options, 3.0)
+
+    (_, usual, usual_metrics), (before, after, metrics) = learned("epsilon"), learned("thompson")
+    assert set(metrics) == {*usual_metrics, "critics_loss", "critics_spread"}
+    moved = jax.tree.map(lambda old, new: bool(jnp.any(old != new)), before.params["critics"], after.params["critics"])
+    assert all(jax.tree.leaves(moved))
+    others = {name: leaf for name, leaf in after.params.items() if name != "critics"}
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), others, usual.params)
 
 
 def test_more_allocations_are_considered_in_play():

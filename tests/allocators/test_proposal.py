@@ -10,7 +10,7 @@ import pytest
 from helpers.views import FEATURES, random_view, rename_subtasks, select_entities, without
 
 from alma import NOBODY
-from alma.allocators import networks, pairs, tabulated
+from alma.allocators import networks, pairs, pointer, tabulated
 from alma.allocators import proposal as proposals
 from alma.allocators.networks import PairNetworks, PointerNetworks
 from alma.allocators.pairs import PairEncoder
@@ -132,7 +132,7 @@ def test_entropy_is_that_of_whole_allocations(proposal):
     assert float(drawn.mean()) == pytest.approx(joint, abs=4 * float(drawn.std()) / 100 + 1e-4)
 
 
-def pointer(view=VIEW, previous=PREVIOUS):
+def pointer_encoding(view=VIEW, previous=PREVIOUS):
     """The pointer network's encoding, before logits are tabulated."""
     network = NETWORKS["pointer"]
     params = network.init(jax.random.key(0), VIEW, PREVIOUS)
@@ -141,7 +141,7 @@ def pointer(view=VIEW, previous=PREVIOUS):
 
 def pointer_subtasks(view=VIEW, previous=PREVIOUS, taken=()):
     """The embeddings of subtasks after some agents, in their order, have been given to subtasks."""
-    codes = pointer(view, previous)
+    codes = pointer_encoding(view, previous)
     memory, embeddings = codes.start(), np.array(codes.subtasks)
     for agent, subtask in enumerate(taken):
         memory = codes.remember(agent, memory, jax.nn.one_hot(subtask, 3))
@@ -164,7 +164,7 @@ def test_a_pointer_s_subtasks_do_not_depend_on_who_was_in_them(previous):
     """Previous allocations are features of agents: they matter to agents' own embeddings alone."""
     previous = jnp.asarray(previous)
     np.testing.assert_array_equal(pointer_subtasks(previous=previous), pointer_subtasks())
-    moved = np.asarray(pointer(previous=previous).agents != pointer().agents).any(axis=-1)
+    moved = np.asarray(pointer_encoding(previous=previous).agents != pointer_encoding().agents).any(axis=-1)
     assert moved.tolist() == (previous != PREVIOUS).tolist()
 
 
@@ -360,12 +360,14 @@ def test_summaries_of_larger_teams_are_those_of_average_teams():
     assert not np.allclose(unbounded[:2, :2], expected, atol=1e-2)
 
 
-def test_loops_over_many_agents_are_no_other_than_unrolled_ones(monkeypatch):
-    network, key = NETWORKS["pairs"], jax.random.key(3)
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_loops_over_many_agents_are_no_other_than_unrolled_ones(monkeypatch, kind):
+    network, key = NETWORKS[kind], jax.random.key(3)
     view = random_view(agents=4, things=4, subtasks=3)
     previous = jnp.asarray([0, NOBODY, 2, 1])
     params = network.init(key, view, previous)
     encoded = network.encode(params, view, previous)
+    monkeypatch.setattr(tabulated, "MOST_EMBEDDINGS", 0)
 
     def everything():
         drawn = network.proposals(params, key, encoded, 5)
@@ -373,7 +375,7 @@ def test_loops_over_many_agents_are_no_other_than_unrolled_ones(monkeypatch):
         return drawn, network.values(params, encoded, drawn), network.log_probabilities(params, encoded, drawn)
 
     unrolled = everything()
-    for module in (pairs, proposals):
+    for module in (pairs, pointer, proposals):
         monkeypatch.setattr(module, "UNROLLED", 2)
     looped = everything()
     np.testing.assert_array_equal(looped[0], unrolled[0])

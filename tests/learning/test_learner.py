@@ -48,6 +48,12 @@ def test_the_learning_rate_falls_to_its_final_share(progress, rate):
     assert float(step(begin(chosen), chosen, clock(progress)).params["w"]) == pytest.approx(1 - rate, abs=1e-6)
 
 
+@pytest.mark.parametrize(("progress", "rate"), [(0.0, 0.01), (0.6, 0.01), (0.8, 0.006), (1.0, 0.002)])
+def test_the_learning_rate_may_fall_in_the_last_part_of_training_alone(progress, rate):
+    chosen = options(final_rate=0.2, falls_from=0.6)
+    assert float(step(begin(chosen), chosen, clock(progress)).params["w"]) == pytest.approx(1 - rate, abs=1e-6)
+
+
 def test_gradients_are_clipped():
     chosen = options(optimiser="rmsprop", clip=1.0)
     expected = 1 - 0.01 * 1.0 / (np.sqrt(0.01) + 1e-5)

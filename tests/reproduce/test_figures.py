@@ -70,6 +70,16 @@ def test_the_spread_of_one_army_is_swept_where_the_others_are_drawn():
         assert (rules.spread, rules.one_spread) == ((0, 1), case.at)
 
 
+def test_team_sizes_are_swept_with_runs_of_the_usual_sizes():
+    """The runs of `save-the-city` serve, and every size is one that the task has, with that many agents."""
+    figure, usual = FIGURES["sizes"], {arm.run_name("fast", 0) for arm in FIGURES["save-the-city"].arms}
+    assert {arm.run_name("fast", 0) for arm in figure.arms} < usual
+    assert {case.arm.method for case in figure.cases} == {"alma", "heuristic", "alma-no-mask", "flat", "copa"}
+    for case in figure.cases:
+        assert alma.make(case.arm.setting.task, **case.task_options).spec.agents == case.at
+    assert {case.at for case in figure.cases} >= {2, 5, 8, 16, 24}
+
+
 def test_steps_of_their_own_do_not_replace_other_changes():
     (arm,) = with_steps((Arm(SZ_DISADVANTAGE, "flat", "flat", {"actors.gamma": 0.9}),), {"flat": 7})
     assert (arm.config("fast", 0).options.steps, arm.config("fast", 0).options.actors.gamma) == (7, 0.9)

@@ -73,7 +73,7 @@ class Doors(Task):
 
 
 def test_a_small_task_passes():
-    check_task(Doors())
+    check_task(Doors(spec_changes=(("max_targets", 1),)))
 
 
 def breaking(*, view=None, outcome=None, **members):
@@ -142,6 +142,10 @@ BROKEN = {
     "View.target must lie between -1 and 4": breaking(view=lambda v, s: {"target": v.target.at[0, 0].set(5)}),
     "View.target of an available action must be a present entity": breaking(
         view=lambda v, s: {"target": v.target.at[0, 0].set(4)}
+    ),
+    "more than the 1 available actions aimed at one subtask": breaking(
+        spec=property(lambda self: replace(Doors().spec, max_targets=1)),
+        view=lambda v, s: {"target": v.target.at[0, 2].set(2)},
     ),
     "subtask_rewards must be zero for subtasks that were not active": breaking(
         outcome=lambda o, s: {"subtask_rewards": o.subtask_rewards.at[2].set(1.0)}

@@ -40,6 +40,7 @@ class StarCraft(Task[State]):
             max_steps=self.rules.max_steps,
             mask_subtask_actions=True,
             max_things=self.rules.max_army_size,
+            max_targets=self.rules.max_targets,
         )
 
     def reset(self, key: PRNGKeyArray) -> State:

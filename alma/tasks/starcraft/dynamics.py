@@ -120,6 +120,7 @@ def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tup
     )
     status_after = battle_status(rules, after)
     outcome = outcome_of_step(rules, state, after, status_before, status_after)
+    outcome = replace(outcome, metrics={**outcome.metrics, **focus_of_fire(state, targets[: state.agents])})
     return replace(after, units=apply_heal_bonus(rules, after, status_after.beaten & ~status_before.beaten)), outcome
 
 
@@ -148,6 +149,23 @@ def outcome_of_step(
             "timed_out": (time_is_up & ~status_after.won & ~status_after.lost).astype(jnp.float32),
         },
     )
+
+
+def focus_of_fire(state: State, targets: Int[Array, "A"]) -> dict[str, Float[Array, ""]]:
+    """How far agents attack the same enemies, given the units that they are ordered to attack or heal.
+
+    `joint_shots` counts the agents that attack an army together with others, `focused_shots` those of them that attack
+    the enemy of that army that most of them attack.
+    """
+    agents, alive = state.agents, state.units.alive
+    aims = alive[:agents, None] & alive[agents:] & (targets[:, None] == agents + np.arange(len(state.army)))
+    shots = jnp.sum(aims, axis=0) * state.of_army  # by army and enemy
+    together = jnp.sum(shots, axis=1)
+    joint = together > 1
+    return {
+        "joint_shots": jnp.sum(jnp.where(joint, together, 0)).astype(jnp.float32),
+        "focused_shots": jnp.sum(jnp.where(joint, jnp.max(shots, axis=1), 0)).astype(jnp.float32),
+    }
 
 
 def switch_armies(rules: Rules, key: PRNGKeyArray, state: State, status: BattleStatus) -> State:

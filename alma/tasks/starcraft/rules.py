@@ -121,6 +121,12 @@ class Rules:
         return self.max_agents + self.extra_enemies
 
     @property
+    def max_targets(self) -> int:
+        """The most units that one of ours can aim at, of those that belong to the same army: its enemies, or for
+        healers its team mates."""
+        return max(self.max_army_size, self.max_agents - 1 if self.table.heals.any() else 0)
+
+    @property
     def spread_range(self) -> tuple[float, float]:
         return self.spread if isinstance(self.spread, tuple) else (self.spread, self.spread)
 

@@ -227,6 +227,19 @@ def test_the_time_limit_is_a_defeat():
     assert float(outcome.metrics["timed_out"]) == 1
 
 
+def test_focus_counts_attacks_on_the_enemy_of_an_army_that_most_attack():
+    """Five of ours: three attack the first army, two of them the same enemy; one alone attacks the second army."""
+    ours = [("stalker", 15.0 + i / 2, 16.0) for i in range(5)]
+    theirs = [("zealot", 15.0, 20.0), ("zealot", 17.0, 20.0), ("zealot", 20.0, 16.0)]
+    state = a_state(RULES, ours, theirs, army=[0, 0, 1])
+    actions = STAY.at[:4].set(FIRST_TARGET + jnp.asarray([0, 1, 1, 2]))
+    metrics = STEP(KEY, state, actions)[1].metrics
+    assert (float(metrics["joint_shots"]), float(metrics["focused_shots"])) == (3, 2)
+    dead = state.units.health.at[state.agents + 1].set(0)
+    metrics = STEP(KEY, replace(state, units=replace(state.units, health=dead)), actions)[1].metrics
+    assert (float(metrics["joint_shots"]), float(metrics["focused_shots"])) == (0, 0), "nobody can attack the dead"
+
+
 def test_beating_an_army_at_a_disadvantage_gives_health_back():
     """Two of ours, three of theirs in two armies: 4 * 1 / (2 * 1) = twice the maximum, capped; for who is nearest."""
     rules = Rules(balance="disadvantage", heal_bonus=0.8)
