@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo check test torture docs package test-newest test-oldest test-browser chromium setup lock clean
+.PHONY: demo check test test-ray torture docs package test-newest test-oldest test-browser chromium setup lock clean
 
 demo: setup
 	$(BIN)/alma demo
@@ -27,6 +27,12 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto --dist loadfile
+
+# The tests on a real Ray cluster of two nodes on this machine. Ray (240 MB) is no part of the set-up; once it is there,
+# `make test` runs them too.
+test-ray: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[ray]'
+	$(BIN)/pytest tests/launch/test_ray.py
 
 # The documentation site, into docs/_build/html. A broken link inside of it is an error. Notebooks are executed, unless
 # nothing has changed since the last time (docs/_cache).

@@ -10,8 +10,10 @@ from alma.play.episodes import play_episodes
 from alma.play.summary import Results
 from alma.runs import runtime
 from alma.runs.config import RunConfig, check_seed
+from alma.runs.devices import make_program
 from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, extend
+from alma.runs.loop import train as train_runs
 from alma.runs.memory import check_room
 from alma.runs.policy import Policy, load
 from alma.runs.progress import Progress
@@ -53,6 +55,7 @@ def train(
     seed: int = 0,
     task_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    devices: int = 1,
     force: bool = False,
     on_progress: OnProgress | None = None,
     wandb: bool = False,
@@ -62,10 +65,13 @@ def train(
     `task` is a registered name or `module:Class`, `task_options` are its options. `preset` is the name of a preset, or
     a preset file (.toml, .json). `options` are hyperparameters that differ from the preset, by their path:
     `{"actors.n_step": 3, "steps": 100_000}`. `actors` chooses attention QMIX alone (`aqmix`) or with REFIL (`refil`);
-    None leaves that to the preset. `on_progress` is called after every chunk of training. `wandb` logs to Weights &
-    Biases too. `force` deletes an earlier run in the folder. `alma.resume` continues an interrupted run.
+    None leaves that to the preset. `devices` is the number of devices to share the run out over: accelerators, or
+    processor cores if there are none and JAX was not used before. `on_progress` is called after every chunk of
+    training. `wandb` logs to Weights & Biases too. `force` deletes an earlier run in the folder. `alma.resume`
+    continues an interrupted run.
     """
     runtime.configure()
+    runtime.use_cpu_devices(devices)
     if wandb:
         require_wandb()  # before anything is written
     base, preset_options = find_preset(preset, task)
@@ -75,34 +81,38 @@ def train(
     config.make_trainer()  # raises errors before anything is written
     check_room(config)
     folder.create(config, force)
-    return _train(folder, config, on_progress, wandb)
+    return _train(folder, config, devices, on_progress, wandb)
 
 
 def resume(
     run: str | Path,
     *,
     steps: int | None = None,
+    devices: int | None = None,
     on_progress: OnProgress | None = None,
     wandb: bool = False,
     trust: bool = False,
 ) -> Policy:
     """Continue an interrupted run from its last checkpoint, or a finished one up to `steps` environment steps.
 
-    Returns the trained policy. A run of a task or method of your own names its module, which is only imported with
-    `trust=True`.
+    Returns the trained policy. `devices` is the number of devices, as before if not given. A run of a task or method of
+    your own names its module, which is only imported with `trust=True`.
     """
     runtime.configure()
     if wandb:
         require_wandb()
     folder = RunFolder(Path(run))
     config = folder.read_config(trust)
+    devices = devices or folder.devices or 1
+    runtime.use_cpu_devices(devices)
     if steps is not None:
         config = extend(folder, config, steps, logger.warning)
-    return _train(folder, config, on_progress, wandb)
+    return _train(folder, config, devices, on_progress, wandb)
 
 
-def _train(folder: RunFolder, config: RunConfig, on_progress: OnProgress | None, wandb: bool) -> Policy:
-    Run(folder, config, CallbackDisplay(on_progress), wandb).train()
+def _train(folder: RunFolder, config: RunConfig, devices: int, on_progress: OnProgress | None, wandb: bool) -> Policy:
+    run = Run(folder, config, CallbackDisplay(on_progress), wandb)
+    train_runs([run], make_program(run.trainer, devices), run.display)
     return load(folder.path, trust=config.own_code)
 
 

@@ -21,6 +21,7 @@ install_import_hook("alma", "helpers.shapes.check")
 from alma.runs import runtime  # noqa: E402
 
 runtime.configure()  # compiled programs are kept from one run of the tests to the next
+runtime.use_cpu_devices(2)  # for tests that share something out over devices; the others use the first one
 
 
 MOST_MAPS = 15_000

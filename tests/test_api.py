@@ -44,7 +44,7 @@ def test_training_leaves_a_run_and_gives_its_policy(trained):
 
 
 def test_actors_can_be_chosen_as_on_the_command_line(monkeypatch, tmp_path):
-    monkeypatch.setattr(alma.api, "_train", lambda folder, config, on_progress, wandb: alma.Policy(config, {}))
+    monkeypatch.setattr(alma.api, "_train", lambda folder, config, *_: alma.Policy(config, {}))
 
     def imagination(task, **chosen):
         out = tmp_path / str(len(list(tmp_path.iterdir())))

@@ -70,7 +70,7 @@ class ActorOptions(LearningOptions):
     window: int = 1
     """Consecutive transitions in each window that is sampled from replay."""
     n_step: int = 5
-    """Rewards summed before bootstrapping (n-step returns); fewer if the allocation changes."""
+    """Rewards summed before bootstrapping (n-step); fewer if the allocation changes."""
     ends: ValueEnds = "episode"
     """What ends the value of a subtask: that the subtask is finished (subtask), or also that the episode terminates for
     another reason, such as another army breaking through (episode)."""

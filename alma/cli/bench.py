@@ -14,6 +14,7 @@ from alma.cli.parsing import HELP, read
 from alma.runs import runtime
 from alma.runs.benchmark import benchmark_environment, benchmark_training
 from alma.runs.config import RunConfig
+from alma.runs.devices import use_devices
 from alma.runs.memory import check_room
 from alma.training.preset_file import find_preset
 from alma.training.presets import with_actors
@@ -63,17 +64,25 @@ class BenchTrain:
     the preset has it for the task."""
     preset: PresetOrFile = "fast"
     """Preset of training options."""
+    devices: int | None = None
+    """Devices to train on: accelerators, or else cores. If not given: as `alma train` has it."""
     json: bool = False
     """Print one JSON object instead of a table."""
+
+    def __post_init__(self) -> None:
+        if self.devices is not None and self.devices < 1:
+            raise ValueError(f"devices must be at least 1, not {self.devices}")
 
     def run(self) -> None:
         base, options = find_preset(self.preset, self.choice.task)
         options = with_actors(options, self.actors)
         config = RunConfig(self.choice.task, self.choice.task_options(), self.method, base, options=options)
+        devices = use_devices(config, self.devices)
         check_room(config)
         result = benchmark_training(
             config.make_trainer(),
             report=lambda text: messages.print(text, style="dim"),
+            devices=devices,
         )
         result = {"preset": self.preset, **result}
         if self.json:

@@ -6,7 +6,7 @@ import signal
 import sys
 from contextlib import suppress
 from importlib import metadata
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, NoReturn, Union
 
 import tyro
 
@@ -29,6 +29,7 @@ from alma.cli.train import Train, read_train
 from alma.cli.tune import Tune
 from alma.cli.watch import Watch
 from alma.runs import runtime
+from alma.runs.distributed import PartnerLostError
 from alma.runs.signals import Interrupted, listening, respond_at_once
 from alma.task.check import TaskError
 from alma.task.own_code import describe_error, origin
@@ -53,6 +54,9 @@ COMMANDS: dict[str, type] = {
 
 TRACEBACK = "--traceback"
 
+PARTNER_LOST = 75
+"""The exit status of a process of a distributed run when another one was lost: it can be started again."""
+
 ENDED_ANYWHERE = (Check, Evaluate, Watch, Compare, Play, BenchEnv, BenchTrain, Methods, Tasks)
 """Commands with nothing to save: Ctrl-C ends them wherever they are. The others look for signals themselves."""
 
@@ -70,22 +74,22 @@ def main() -> None:
     try:
         run(sys.argv[1:])
     except SystemExit as ended:
-        if ended.code == INTERRUPTED:
-            _leave_at_once()
+        if ended.code in (INTERRUPTED, PARTNER_LOST):
+            _leave_at_once(ended.code)
         raise
     except KeyboardInterrupt:  # a second time
-        _leave_at_once()
+        _leave_at_once(INTERRUPTED)
 
 
-def _leave_at_once() -> None:
-    """End the process without waiting for what JAX may still be computing."""
+def _leave_at_once(code: int) -> NoReturn:
+    """End the process without waiting for what JAX may still be computing, or for processes that are lost."""
     if messages.is_terminal:  # a display may still be there
         messages.show_cursor()
         messages.line()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()
-    os._exit(INTERRUPTED)
+    os._exit(code)
 
 
 def run(arguments: list[str]) -> None:
@@ -109,6 +113,9 @@ def run(arguments: list[str]) -> None:
     except Interrupted as stopped:
         messages.print(str(stopped), soft_wrap=True)
         sys.exit(INTERRUPTED)
+    except PartnerLostError as error:
+        messages.print(f"alma: {error}", soft_wrap=True, highlight=False)
+        sys.exit(PARTNER_LOST)
     except Exception as error:
         text = message_of(error, getattr(command, "task", None))
         if shows_traceback or not text:

@@ -12,14 +12,15 @@ from alma.cli.consoles import console, messages
 from alma.cli.launching import LaunchOptions, results_table
 from alma.cli.mirrors import FLAT, Hidden
 from alma.cli.parsing import HELP, errors_name_help, parse, read
-from alma.cli.showing import summary_table
+from alma.cli.sharing import SharingOptions
+from alma.cli.training import train_in, train_together_in
 from alma.launch.job import Job
 from alma.launch.launcher import train_all
 from alma.runs.config import RunConfig
+from alma.runs.distributed import writer_first
 from alma.runs.folder import RunFolder
-from alma.runs.loop import Run, TrainingFailed
+from alma.runs.loop import TrainingFailed
 from alma.runs.memory import check_room
-from alma.runs.progress import make_display
 from alma.runs.sinks import require_wandb
 from alma.training.options import TrainingOptions
 from alma.training.preset_file import find_preset, preset_stem
@@ -47,8 +48,12 @@ ADVANCED = (
 )
 """Options for the paper's preset, ablations and fine tuning: `alma train --help` is about the others."""
 
-LAUNCH_DETAILS = tuple(f"launch.{name}" for name in ("cores", "memory", "gpus", "address", "slurm"))
-"""Options of the resources of runs, which `alma train --help` leaves out as well."""
+DETAILS = (
+    *(f"launch.{name}" for name in ("cores", "memory", "gpus", "address", "slurm")),
+    *(f"sharing.{name}" for name in ("distributed", "coordinator", "processes", "process")),
+    "together",
+)
+"""Options of the resources of runs and of their processes, which `alma train --help` leaves out as well."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ class Train:
     """Random seed of the run; 0 if not given."""
     seeds: str | None = None
     """Several seeds (`0..4`, or `1,5,7`), each in its own folder; finished runs are kept."""
+    together: Switch = False
+    """Train all --seeds in one program: for accelerators. On processor cores, --jobs is faster."""
     out: Path | None = None
     """Folder of the run. If not given: runs/TASK-METHOD-PRESET-SEED, with --actors after METHOD. With --seeds, -SEED is
     appended."""
@@ -83,6 +90,8 @@ class Train:
     """Log to Weights & Biases too (needs the package wandb)."""
     launch: Annotated[LaunchOptions, FLAT] = field(default_factory=LaunchOptions)
     """Where runs are trained, and the resources of each."""
+    sharing: Annotated[SharingOptions, FLAT] = field(default_factory=SharingOptions)
+    """The devices and processes that one run is trained on."""
     help_all: Switch = False
     """Show all options, also those for the paper's preset, ablations and fine tuning."""
     options: Annotated[TrainingOptions, FLAT] = FAST
@@ -90,6 +99,12 @@ class Train:
     def __post_init__(self) -> None:
         if self.seed is not None and self.seeds is not None:
             raise ValueError("give either --seed or --seeds, not both")
+        if self.together and self.seeds is None:
+            raise ValueError("--together is for several --seeds")
+        if self.together and (self.wandb or self.launch != LaunchOptions() or self.sharing != SharingOptions()):
+            raise ValueError("--together trains in one process on one device: leave out --wandb, --engine, --devices")
+        if self.sharing.distributed and (self.seeds is not None or self.launch != LaunchOptions()):
+            raise ValueError("--distributed trains one run: leave out --seeds, and start its processes yourself")
         self.configs()  # complains about seeds and settings that make no sense
 
     def run(self) -> None:
@@ -100,28 +115,48 @@ class Train:
         new = [config for folder, config in zip(folders, configs, strict=True) if not folder.config.exists()]
         check_own_tasks(configs if self.force else new)  # complains before anything is written
         configs[0].make_trainer()  # so does this
-        if self.launch.engine == "local":
-            check_room(configs[0], min(self.launch.parallel, len(configs)))
-        if self.seeds is not None or self.launch != LaunchOptions():
-            self._launch([Job(*run, self._arguments()) for run in zip(folders, configs, strict=True)])
-            return
-        folders[0].create(configs[0], self.force)
-        train_in(folders[0], configs[0], self.quiet, self.wandb)
+        jobs = [Job(*run, self._arguments()) for run in zip(folders, configs, strict=True)]
+        if self.together:
+            self._train_together(jobs)
+        elif self.seeds is not None or self.launch != LaunchOptions():
+            if self.launch.engine == "local":
+                check_room(configs[0], min(self.launch.parallel, len(configs)))
+            self._launch(jobs)
+        else:
+            devices = self.sharing.begin(configs[0])
+            check_room(configs[0])
+            writer_first(lambda: folders[0].create(configs[0], self.force))
+            train_in(folders[0], configs[0], self.quiet, self.wandb, devices)
 
     def _launch(self, jobs: list[Job]) -> None:
         """Train several runs, or one somewhere else."""
-        for job in jobs:
-            job.check(self.force)
-        for job in jobs if self.force else []:
-            job.folder.create(job.config, self.force)
+        self._prepare(jobs)
         failed = train_all(jobs, self.launch.make(jobs[0].folder.path.parent), messages)
         console.print(results_table(jobs))
         if failed:
             raise TrainingFailed("; ".join(failed))
 
+    def _train_together(self, jobs: list[Job]) -> None:
+        """Train all unfinished runs in one program."""
+        self._prepare(jobs)
+        unfinished = [job for job in jobs if not job.done]
+        for job in unfinished:
+            if job.state == "new":
+                job.folder.create(job.config)
+        if unfinished:
+            train_together_in([job.folder for job in unfinished], [job.config for job in unfinished], self.quiet)
+        console.print(results_table(jobs))
+
+    def _prepare(self, jobs: list[Job]) -> None:
+        """Make sure that the folders hold these runs or nothing; with --force, start them over."""
+        for job in jobs:
+            job.check(self.force)
+        for job in jobs if self.force else []:
+            job.folder.create(job.config, self.force)
+
     def _arguments(self) -> tuple[str, ...]:
         """Arguments of `alma resume` for the processes that train the runs, besides the folder."""
-        return ("--wandb",) if self.wandb else ()
+        return (*self.sharing.arguments, *(("--wandb",) if self.wandb else ()))
 
     def configs(self) -> list[RunConfig]:
         """The configurations of the runs, one for each seed."""
@@ -139,29 +174,7 @@ class Train:
         return self.out.with_name(f"{self.out.name}-{config.seed}") if several else self.out
 
 
-def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool) -> None:
-    """Train a run, new or interrupted, and print its results."""
-    messages.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
-    if note := whole_chunks(config.options):
-        messages.print(note)
-    with make_display(messages, quiet) as display:
-        result = Run(folder, config, display, wandb).train()
-    console.print(summary_table(result["evaluation"]))
-    minutes = result["training_minutes"]
-    console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
-    policy = f"{folder.path} --trust" if config.own_code else str(folder.path)
-    console.print(f"play more episodes: alma evaluate {policy}", soft_wrap=True)
-    console.print(f"replay some, with the values behind decisions: alma watch {policy}", soft_wrap=True)
-
-
-def whole_chunks(options: TrainingOptions) -> str:
-    """A note that the number of steps is rounded up to whole chunks; empty if it is not."""
-    chunk = options.updates_per_chunk * options.collection.steps_per_update
-    steps = -(-options.steps // chunk) * chunk
-    return f"trains {steps:,} steps: whole chunks of {chunk:,}" if steps != options.steps else ""
-
-
-HIDDEN: Hidden = frozenset((*(f"options.{name}" for name in ADVANCED), *LAUNCH_DETAILS))
+HIDDEN: Hidden = frozenset((*(f"options.{name}" for name in ADVANCED), *DETAILS))
 
 
 def read_train(arguments: list[str]) -> Train:

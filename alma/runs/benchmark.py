@@ -12,20 +12,21 @@ from jax.sharding import Mesh, PartitionSpec
 
 from alma.play.environments import Environments, advance, start
 from alma.runs import runtime
+from alma.runs.devices import make_program
 from alma.simulators.host_task import HostTask
 from alma.task.callbacks import raises_plainly
 from alma.task.choice import choose_uniformly
 from alma.task.task import Task
 from alma.task.view import View
-from alma.training.trainer import Trainer, compile_chunk
+from alma.training.trainer import Trainer, TrainState
 
 BATCH_SIZES = (8, 64, 256, 1024)
 
 SIMULATORS = (8, 32, 128)
 """Batch sizes for simulators, which are slower."""
 
-SIMULATOR_STEPS = 4096
-"""Steps of simulators per timing, over all of them."""
+SIMULATOR_STEPS, SIMULATOR_SECONDS = 8192, 1.0
+"""The most steps of simulators per timing, over all of them, and about how long it takes where they are slow."""
 
 MINIMUM_SECONDS = 10.0
 """Minimum duration of the timing of training."""
@@ -64,12 +65,17 @@ def benchmark_environment(
 
 
 @raises_plainly
-def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str], None] = print) -> dict:
-    """Minutes per million environment steps of the training loop, and seconds per update of each level."""
+def benchmark_training(
+    trainer: Trainer, repeats: int = 3, report: Callable[[str], None] = print, devices: int = 1
+) -> dict:
+    """Minutes per million environment steps of the training loop, and on one device also seconds per update of each
+    level.
+    """
+    program = make_program(trainer, devices)
     report(f"{trainer.task.spec.name}, {trainer.method}: compiling")
     began = time.perf_counter()
-    state = trainer.init(jax.random.key(0))
-    run = compile_chunk(trainer, trainer.options.updates_per_chunk)
+    state = program.begin([0])
+    run = program.compile(trainer.options.updates_per_chunk)
     compile_seconds = time.perf_counter() - began
     report(f"compiled in {compile_seconds:.1f} s; filling replay")
     while not int(state.updates):
@@ -82,10 +88,6 @@ def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str
         state, _ = jax.block_until_ready(run(state))
         seconds += time.perf_counter() - began
         steps, updates = steps + int(state.env_steps) - before[0], updates + int(state.updates) - before[1]
-    report("each level")
-    actors = partial(trainer.actors.update, view_of=trainer.views, clock=trainer.clock(state))
-    allocator = partial(trainer.allocator.update, view_of=trainer.views, clock=trainer.clock(state))
-    of_allocator = _median_seconds(allocator, repeats, state.allocator, state.key, state.decisions)
     shares = {}
     if isinstance(trainer.task, HostTask):
         report("simulators")
@@ -97,13 +99,31 @@ def benchmark_training(trainer: Trainer, repeats: int = 3, report: Callable[[str
         "minutes_per_million_steps": round(seconds / steps * 1e6 / 60, 2),
         **shares,
         "steps_per_update": round(steps / updates, 1),
-        "actor_update_seconds": _median_seconds(actors, repeats, state.actors, state.key, state.steps),
-        "allocator_update_seconds": round(of_allocator / trainer.options.allocator.updates, 4),
+        **(_time_levels(trainer, state, repeats, report) if devices == 1 else {}),
         "replay_mb": round(tree_bytes((state.steps, state.decisions)) / 2**20, 1),
+        "gradients_kb": round(_gradient_bytes(trainer, state) / 2**10),
         "compile_seconds": round(compile_seconds, 1),
         "peak_memory_mb": peak_memory_mb(),
         "device": jax.devices()[0].device_kind,
+        "devices": devices,
         "jax": jax.__version__,
+    }
+
+
+def _gradient_bytes(trainer: Trainer, state: TrainState) -> int:
+    """Size of all gradients of an update, which devices average."""
+    return tree_bytes(state.actors.params) + trainer.options.allocator.updates * tree_bytes(state.allocator.params)
+
+
+def _time_levels(trainer: Trainer, state: TrainState, repeats: int, report: Callable[[str], None]) -> dict[str, float]:
+    """Seconds per update of the actors and of the allocator."""
+    report("each level")
+    actors = partial(trainer.actors.update, view_of=trainer.views, clock=trainer.clock(state))
+    allocator = partial(trainer.allocator.update, view_of=trainer.views, clock=trainer.clock(state))
+    of_allocator = _median_seconds(allocator, repeats, state.allocator, state.key, state.decisions)
+    return {
+        "actor_update_seconds": _median_seconds(actors, repeats, state.actors, state.key, state.steps),
+        "allocator_update_seconds": round(of_allocator / trainer.options.allocator.updates, 4),
     }
 
 
@@ -175,7 +195,8 @@ def _on_each_device(devices: int, function: Callable[[Any], Any]) -> Any:
 
 def _time_simulators(task: HostTask, environments: int, repeats: int = 5) -> dict[str, Any]:
     """Time a task of simulators, in turn with the simulators in the same processes without anything around them."""
-    steps = SIMULATOR_STEPS // environments
+    expected = SIMULATOR_SECONDS * task.pool.race(environments, 4)
+    steps = max(4, round(min(SIMULATOR_STEPS, expected) / environments))
     play = _random_play(task, environments, steps)
     rates = [(task.pool.race(environments, steps), play.steps_per_second()) for _ in range(repeats)]
     alone, wrapped = zip(*rates, strict=True)

@@ -12,7 +12,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 
-class PartnerLostError(RuntimeError):
+class PartnerLostError(ConnectionError):
     """Another process of the run cannot be reached any more."""
 
 
@@ -31,7 +31,10 @@ def join_run(coordinator: str | None = None, processes: int | None = None, proce
     try:
         jax.distributed.initialize(coordinator, processes, process, coordinator_bind_address=coordinator)
     except (RuntimeError, ValueError) as error:
-        raise ValueError(f"the processes of the run did not meet: {error}") from None
+        advice = (
+            "" if any(given) else "; without SLURM, Open MPI or Kubernetes give --coordinator, --processes, --process"
+        )
+        raise ValueError(f"the processes of the run did not meet: {error}{advice}") from None
 
 
 def is_writer() -> bool:
@@ -47,15 +50,21 @@ def in_any_process(flag: bool) -> bool:
 
 
 @contextmanager
-def partners_watched() -> Iterator[None]:
-    """Context manager that turns errors of communication with other processes into a `PartnerLostError`."""
+def partners_watched(how_to_go_on: str) -> Iterator[None]:
+    """Context manager that turns errors of communication with other processes into a `PartnerLostError`.
+
+    `how_to_go_on` is the command to start all of them again with.
+    """
     try:
         yield
     except (RuntimeError, ValueError) as error:
         # Errors of XLA begin with the name of their kind.
         if jax.process_count() == 1 or not re.match(r"[A-Z_]+: ", str(error)):
             raise
-        raise PartnerLostError(f"another process of the run was lost: {error}") from error
+        reason = str(error).splitlines()[0]
+        raise PartnerLostError(
+            f"another process of the run was lost; start all of them again with: {how_to_go_on} ({reason})"
+        ) from error
 
 
 def writer_first(action: Callable[[], None]) -> None:

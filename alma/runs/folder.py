@@ -193,6 +193,13 @@ class RunFolder:
             old.unlink()
         return path
 
+    @property
+    def devices(self) -> int | None:
+        """The number of devices that the run was last trained on; None if there is no checkpoint that tells."""
+        with suppress(CheckpointError, IndexError):
+            return load_notes(self.saved()[0]).get("devices", 1)
+        return None
+
     def saved_steps(self) -> set[int]:
         """The steps that there are checkpoints of."""
         return {int(path.stem) for path in self.saved()}

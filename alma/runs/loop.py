@@ -116,17 +116,18 @@ class Run:
         before, self.faults = self.faults, self.trainer.task.faults
         return {"faults": float(self.faults - before)}
 
-    def save(self, state: TrainState, params: TeamParams) -> None:
+    def save(self, state: TrainState, params: TeamParams, devices: int) -> None:
         notes = {
             "config": learning_config(self.config),
             "seconds": self.seconds,
             "evaluations": self.evaluations,
             "metrics": vars(self.metrics),
+            "devices": devices,
         }
         self.folder.save(state, Policy(self.config, params), notes)
 
     def finish(self, step: int, updates: int, devices: int) -> dict[str, Any]:
-        """The contents of `result.json`, which is written."""
+        """The contents of `result.json`, which process 0 of a distributed run writes."""
         result = {
             "step": step,
             "updates": updates,
@@ -140,9 +141,9 @@ class Run:
             "evaluation": self.evaluations[-1],
             "last_3_success_rate": fmean(entry["success_rate"] for entry in self.evaluations[-3:]),
             "target_steps": self.config.options.steps,
-            "weights": fingerprint(self.folder.path / WEIGHTS),
         }
         if distributed.is_writer():
+            result["weights"] = fingerprint(self.folder.path / WEIGHTS)
             write_json(self.folder.result, result)
         return result
 
@@ -197,7 +198,7 @@ def train(runs: Sequence[Run], program: Program, display: Display) -> list[dict[
     then.
     """
     with ExitStack() as opened:
-        opened.enter_context(distributed.partners_watched())
+        opened.enter_context(distributed.partners_watched(resume_command(runs)))
         asked_to_stop = opened.enter_context(stop_on_signal())
         distributed.writer_first(lambda: _open_folders(runs, opened))
         state, chunk = _prepare(runs, program, display, asked_to_stop)
@@ -234,12 +235,11 @@ def _prepare(
         listening(lambda: check_room(runs[0].config, len(runs)), give_up)
     states = _load(runs)
     if states:
-        state = program.place(states)
-        display.say(f"going on at step {_step(state):,}")
+        display.say(f"going on at step {_step(states[0]):,}")
     display.say(COMPILING)
-    if not states:
-        state = listening(lambda: program.begin([run.config.seed for run in runs]), give_up)
     chunk = listening(lambda: program.compile(runs[0].config.options.updates_per_chunk), give_up)
+    seeds = [run.config.seed for run in runs]
+    state = program.place(states) if states else listening(lambda: program.begin(seeds), give_up)
     display.say(f"compiled in {time.monotonic() - began:.1f} s")
     return state, chunk
 
@@ -328,7 +328,7 @@ def _save(runs: Mapping[int, Run], program: Program, state: TrainState) -> None:
     for number, run in runs.items():
         checkpoint = program.checkpoint(state, number)
         if distributed.is_writer():
-            run.save(checkpoint, program.play_params(state, number))
+            run.save(checkpoint, program.play_params(state, number), program.device_count)
 
 
 def _step(state: TrainState) -> int:
@@ -339,7 +339,11 @@ def _step(state: TrainState) -> int:
 def resume_command(runs: Sequence[Run]) -> str:
     """The command that goes on with runs."""
     folders = [str(run.folder.path) for run in runs]
-    flags = [*(["--together"] if len(folders) > 1 else []), *(["--trust"] if runs[0].config.own_code else [])]
+    flags = [
+        *(["--together"] if len(folders) > 1 else []),
+        *(["--distributed"] if jax.process_count() > 1 else []),
+        *(["--trust"] if runs[0].config.own_code else []),
+    ]
     return shlex.join(["alma", "resume", *folders, *flags])
 
 

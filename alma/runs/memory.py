@@ -25,7 +25,8 @@ def check_room(config: RunConfig, runs: int = 1) -> None:
     if needed <= room:
         return
     size = "more memory than can be counted" if needed >= UNKNOWN else f"about {_size(needed * runs)} of memory"
-    raise ValueError(f"training would need {size}, and there are {_size(there)}: {_advice(config, needed, room)}")
+    advice = "train fewer runs at a time" if needed <= there else _advice(config, needed, room)
+    raise ValueError(f"training would need {size}, and there are {_size(there)}: {advice}")
 
 
 def device_memory() -> int:

@@ -11,7 +11,7 @@ from alma.runs.checkpoint import CheckpointError
 def check_notes(path: Path, notes: dict[str, Any]) -> None:
     """Raise a CheckpointError unless the notes of a checkpoint are such as a run writes."""
     try:
-        check_numbers(notes, "seconds")
+        check_numbers(notes, "seconds", whole=("devices",) if "devices" in notes else ())
         kinds = {"config": dict, "evaluations": list, "metrics": dict}
         if wrong := [name for name, kind in kinds.items() if not isinstance(notes.get(name), kind)]:
             raise ValueError(f"{wrong[0]} is missing")

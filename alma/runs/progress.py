@@ -156,6 +156,16 @@ class LineDisplay:
         )
 
 
+class NoDisplay:
+    """A display that shows nothing, as of the processes of a distributed run that write no files."""
+
+    def say(self, text: str) -> None:
+        pass
+
+    def show(self, progress: Progress) -> None:
+        pass
+
+
 def make_display(console: Console, quiet: bool = False) -> LiveDisplay | LineDisplay:
     """A live display on a terminal, lines elsewhere or if `quiet`."""
     return LineDisplay(console) if quiet or not console.is_terminal else LiveDisplay(console)

@@ -78,8 +78,13 @@ def one_device_per_core() -> None:
 
     A program on one device runs only its largest loops in parallel; one program per core keeps all cores busy.
     """
+    use_cpu_devices(cores())
+
+
+def use_cpu_devices(count: int) -> None:
+    """Let JAX treat the processor as so many devices, unless it has already been initialised."""
     with suppress(RuntimeError):  # too late: JAX is initialised
-        jax.config.update("jax_num_cpu_devices", cores())
+        jax.config.update("jax_num_cpu_devices", count)
 
 
 def collect_garbage_seldom() -> None:

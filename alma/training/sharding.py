@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Int
+from jaxtyping import Int, UInt
 
 from alma.learning.learner import Metrics
 from alma.learning.regroup import regroup
@@ -110,7 +110,7 @@ class Sharded:
         return len(self.devices)
 
     def begin(self, seeds: Sequence[int]) -> TrainState:
-        def begin(seed: Int[jax.Array, ""], planned: Int[jax.Array, ""]) -> TrainState:
+        def begin(seed: UInt[jax.Array, ""], planned: Int[jax.Array, ""]) -> TrainState:
             return _with_axis(replace(self.share.init(jax.random.key(seed)), planned=planned))
 
         program = self._on_each_device(begin, (SAME, SAME), self.layout)

@@ -10,6 +10,7 @@ from typing import ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from alma.learning.learner import Metrics
 from alma.play.team import TeamParams
@@ -53,7 +54,7 @@ class Together:
     def play_params(self, state: TrainState, run: int) -> TeamParams:
         return _row(self.trainer.play_params(state), run)
 
-    def metrics(self, metrics: Metrics, run: int) -> dict[str, float]:
+    def metrics(self, metrics: dict[str, Float[jax.Array, "runs"]], run: int) -> dict[str, float]:
         return {name: float(value[run]) for name, value in metrics.items()}
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from alma.runs.folder import RunFolder
-from alma.runs.metrics import EVALUATION, read_metrics
+from alma.launch.job import Job
+from alma.runs.metrics import EVALUATION
 
 
-def learning_curve(folder: RunFolder, metric: str) -> Mapping[int, float]:
+def learning_curve(job: Job, metric: str) -> Mapping[int, float]:
     """A metric of all evaluations so far, by environment step."""
     name = f"{EVALUATION}{metric}"
-    return {line["step"]: line[name] for line in read_metrics(folder.metrics) if name in line}
+    return {line["step"]: line[name] for line in job.metrics if name in line}

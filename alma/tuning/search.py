@@ -211,7 +211,7 @@ class Trials:
     def _falls_behind(self, entry: OpenTrial) -> bool:
         """Whether the learning curve of a trial, the mean over the seeds that are being trained, is a poor one."""
         started = [job for job in entry.jobs if job not in entry.waiting]
-        curves = [learning_curve(job.folder, self.search.metric) for job in started]
+        curves = [learning_curve(job, self.search.metric) for job in started]
         common = set.intersection(*(set(curve) for curve in curves))
         last = entry.jobs[0].config.options.steps
         for step in sorted(step for step in common if entry.judged < step < last):

@@ -11,6 +11,6 @@ def test_benchmarks_print_one_json_object(capsys, monkeypatch):
     monkeypatch.setattr(bench, "benchmark_environment", lambda task, report: {"task": task.spec.name})
     run("bench", "env", "save-the-city", "--json")
     assert json.loads(capsys.readouterr().out) == {"task": "save-the-city"}
-    monkeypatch.setattr(bench, "benchmark_training", lambda trainer, report: {"method": trainer.method})
+    monkeypatch.setattr(bench, "benchmark_training", lambda trainer, report, devices: {"method": trainer.method})
     run("bench", "train", "save-the-city", "--preset", "paper", "--method", "heuristic", "--json")
     assert json.loads(capsys.readouterr().out) == {"preset": "paper", "method": "heuristic"}

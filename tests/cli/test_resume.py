@@ -1,34 +1,45 @@
 """`alma resume`, and `alma train --resume`, which means the same."""
 
+from dataclasses import replace
+
 import pytest
 from helpers.commandline import run
 
 from alma.cli import resume
+from alma.runs.config import RunConfig
 from alma.runs.folder import RunFolder
+
+BEFORE = RunConfig("save-the-city", preset="tiny")
+STEPS = BEFORE.options.steps
 
 
 @pytest.fixture
 def trained(monkeypatch):
-    """What is asked of the run, without a run: a configuration for longer, and how to show it."""
-    asked = []
-    monkeypatch.setattr(RunFolder, "read_config", lambda folder, trust: "as before")
-    monkeypatch.setattr(resume, "extend", lambda folder, config, steps, warn: f"{config}, for {steps} steps")
-    monkeypatch.setattr(
-        resume, "train_in", lambda folder, config, quiet, wandb: asked.append((folder.path.name, config, quiet))
-    )
+    """What is asked of the run, without a run: its folder, its steps, whether it is quiet, and on how many devices."""
+    asked, configs = [], {}
+
+    def extend(folder, config, steps, warn):
+        configs[folder] = replace(config, options=replace(config.options, steps=steps))
+
+    def train_in(folder, config, quiet, wandb, devices):
+        asked.append((folder.path.name, config.options.steps, quiet))
+
+    monkeypatch.setattr(RunFolder, "read_config", lambda folder, trust: configs.get(folder, BEFORE))
+    monkeypatch.setattr(resume, "extend", extend)
+    monkeypatch.setattr(resume, "train_in", train_in)
     return asked
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["resume", "starcraft"], ("starcraft", "as before", False)),
-        (["resume", "run", "--quiet"], ("run", "as before", True)),
-        (["resume", "--steps", "3000000", "run"], ("run", "as before, for 3000000 steps", False)),
-        (["train", "--resume", "starcraft", "--steps", "5"], ("starcraft", "as before, for 5 steps", False)),
-        (["train", "--resume=run", "--quiet"], ("run", "as before", True)),
-        (["train", "--steps", "5", "--quiet", "--resume", "run"], ("run", "as before, for 5 steps", True)),
-        (["train", "--no-quiet", "--resume", "run"], ("run", "as before", False)),
+        (["resume", "starcraft"], ("starcraft", STEPS, False)),
+        (["resume", "run", "--quiet"], ("run", STEPS, True)),
+        (["resume", "--steps", "3000000", "run"], ("run", 3_000_000, False)),
+        (["train", "--resume", "starcraft", "--steps", "5"], ("starcraft", 5, False)),
+        (["train", "--resume=run", "--quiet"], ("run", STEPS, True)),
+        (["train", "--steps", "5", "--quiet", "--resume", "run"], ("run", 5, True)),
+        (["train", "--no-quiet", "--resume", "run"], ("run", STEPS, False)),
     ],
 )
 def test_a_run_goes_on(trained, arguments, expected, tmp_path, capsys, monkeypatch):
@@ -56,3 +67,28 @@ def test_a_run_to_resume_must_be_named(trained, arguments):
         run(*arguments)
     assert stopped.value.code
     assert not trained
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["one", "other"], "resume one run at a time, or several of one program with --together"),
+        (["one", "other", "--together", "--devices", "2"], "--together trains in one process on one device"),
+        (["one", "--devices", "0"], "--devices must be at least 1, not 0"),
+    ],
+)
+def test_runs_that_cannot_go_on_like_that_are_refused(trained, arguments, message):
+    with pytest.raises(SystemExit, match=message):
+        run("resume", *arguments)
+    assert not trained
+
+
+def test_runs_that_are_trained_together_differ_in_their_seeds_alone(trained, monkeypatch):
+    together = []
+    monkeypatch.setattr(resume, "train_together_in", lambda folders, configs, quiet: together.append(configs))
+    monkeypatch.setattr(RunFolder, "read_config", lambda folder, trust: replace(BEFORE, seed=len(folder.path.name)))
+    run("resume", "a", "bc", "--together")
+    assert [[config.seed for config in configs] for configs in together] == [[1, 2]]
+    monkeypatch.setattr(RunFolder, "read_config", lambda folder, trust: replace(BEFORE, method=folder.path.name))
+    with pytest.raises(SystemExit, match="runs that differ in nothing but their seeds"):
+        run("resume", "flat", "copa", "--together")

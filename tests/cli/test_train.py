@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from alma.cli import train
 from alma.cli.parsing import flags
-from alma.cli.train import ADVANCED, Train, read_train, whole_chunks
+from alma.cli.train import ADVANCED, Train, read_train
+from alma.cli.training import whole_chunks
 from alma.launch.job import Resources
 from alma.launch.local import Local
 from alma.training.options import with_overrides
@@ -135,7 +136,6 @@ def test_actors_are_chosen_by_name(monkeypatch, tmp_path):
         (["starcraft"], preset("fast", "starcraft")),
         (["--no-quiet", "starcraft"], preset("fast", "starcraft")),
         (["--quiet", "starcraft", "--preset", "paper"], preset("paper", "starcraft")),
-        (["--preset=tiny", "--", "starcraft"], preset("tiny", "starcraft")),
         (["save-the-city", "--out", "starcraft"], preset("fast")),
         (["--actors.n-step", "3", "starcraft"], with_overrides(preset("fast", "starcraft"), {"actors.n_step": 3})),
         (["--actors.popart", "starcraft"], with_overrides(preset("fast", "starcraft"), {"actors.popart": True})),
@@ -255,3 +255,24 @@ def test_help_all_shows_every_hyperparameter(capsys):
 @pytest.mark.parametrize("arguments", [["-h"], ["--actors.popart", "-h"], ["--bogus", "--help"]])
 def test_help_comes_before_complaints(capsys, arguments):
     assert "usage: alma train" in help_of(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--devices", "0"], "--devices must be at least 1, not 0"),
+        (["--process", "0"], "--coordinator, --processes and --process are for --distributed"),
+        (["--together"], "--together is for several --seeds"),
+        (["--together", "--seeds", "0..1", "--devices", "2"], "--together trains in one process on one device"),
+        (["--distributed", "--seeds", "0..1"], "--distributed trains one run"),
+    ],
+)
+def test_devices_and_processes_that_make_no_sense_are_refused(arguments, message):
+    with pytest.raises(SystemExit, match=message):
+        run("train", "save-the-city", *arguments)
+
+
+def test_the_number_of_devices_goes_with_launched_runs(launched, tmp_path):
+    run("train", "save-the-city", "--seeds", "0..1", "--devices", 2, "--out", tmp_path / "many")
+    [(jobs, _)] = launched
+    assert [job.resume_arguments for job in jobs] == [("--devices", "2")] * 2

@@ -62,7 +62,7 @@ def test_several_options_are_named_with_values_that_fit(made_up):
 def test_several_runs_at_a_time_share_the_memory(made_up):
     one = config(**{"collection.buffer": 2_000_000})
     check_room(one)
-    with pytest.raises(ValueError, match="training would need about 2 GB of memory, and there are 1 GB"):
+    with pytest.raises(ValueError, match="about 2 GB of memory, and there are 1 GB: train fewer runs at a time"):
         check_room(one, runs=10)
 
 
