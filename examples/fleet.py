@@ -55,8 +55,8 @@ class Fleet(alma.Simulator):
         self.missed |= waiting & ~served & (self.time >= self.deadline)
         done = bool((self.delivered | self.missed).all())
         return self.view(), alma.Outcome(
-            reward=served.sum() / self.orders,
-            subtask_rewards=(served + 0.1 * driven) / self.orders,  # the actors are paid for driving too
+            reward=2.0 * served.sum(),
+            subtask_rewards=2 * served + 0.2 * driven,  # the actors are paid for driving too
             terminated=done,
             truncated=False,
             finished=self.delivered | self.missed,

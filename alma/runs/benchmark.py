@@ -25,8 +25,8 @@ BATCH_SIZES = (8, 64, 256, 1024)
 SIMULATORS = (8, 32, 128)
 """Batch sizes for simulators, which are slower."""
 
-SIMULATOR_STEPS = 4096
-"""Steps of simulators per timing, over all of them."""
+SIMULATOR_STEPS, SIMULATOR_SECONDS = 8192, 1.0
+"""The most steps of simulators per timing, over all of them, and about how long it takes where they are slow."""
 
 MINIMUM_SECONDS = 10.0
 """Minimum duration of the timing of training."""
@@ -195,7 +195,8 @@ def _on_each_device(devices: int, function: Callable[[Any], Any]) -> Any:
 
 def _time_simulators(task: HostTask, environments: int, repeats: int = 5) -> dict[str, Any]:
     """Time a task of simulators, in turn with the simulators in the same processes without anything around them."""
-    steps = SIMULATOR_STEPS // environments
+    expected = SIMULATOR_SECONDS * task.pool.race(environments, 4)
+    steps = max(4, round(min(SIMULATOR_STEPS, expected) / environments))
     play = _random_play(task, environments, steps)
     rates = [(task.pool.race(environments, steps), play.steps_per_second()) for _ in range(repeats)]
     alone, wrapped = zip(*rates, strict=True)

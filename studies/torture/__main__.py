@@ -34,6 +34,7 @@ def main() -> None:
         help="kinds of runs to kill",
     )
     parser.add_argument("--files", type=int, default=2_000, help="mutated files of each kind")
+    parser.add_argument("--kinds", nargs="+", help="kinds of files to mutate, by their names; if not given, all")
     parser.add_argument("--writes", type=int, default=400, help="most writes to fail")
     parser.add_argument("--lines", type=int, default=300, help="command lines of each kind")
     parser.add_argument("--seed", type=int, default=0)
@@ -88,16 +89,16 @@ def fuzz(folder: Path, chosen: argparse.Namespace) -> int:
     from torture.runs import finish, small
 
     run = RunFolder(folder / "fuzzed")
-    run.create(small("alma", 4))
-    finish(run, 1, "")
-    (folder / "files").mkdir()
-    return apart(
-        folder,
-        "fuzz",
-        lambda: show(
-            fuzz.HEAD, [fuzz.fuzz(kind, chosen.files, chosen.seed) for kind in fuzz.kinds(run, folder / "files")]
-        ),
-    )
+    if not run.result.exists():  # it may be there from another time
+        run.create(small("alma", 4))
+        finish(run, 1, "")
+    (folder / "files").mkdir(exist_ok=True)
+
+    def work() -> int:
+        kinds = [kind for kind in fuzz.kinds(run, folder / "files") if kind.name in (chosen.kinds or [kind.name])]
+        return show(fuzz.HEAD, [fuzz.fuzz(kind, chosen.files, chosen.seed) for kind in kinds])
+
+    return apart(folder, "fuzz", work)
 
 
 def disk(folder: Path, chosen: argparse.Namespace) -> int:

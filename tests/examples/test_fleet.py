@@ -42,8 +42,8 @@ def test_orders_are_delivered_or_missed():
     _, outcome = fleet.step(np.array([1, 0]))
     assert (outcome.reward, outcome.finished.tolist()) == (0, [False, True, False])  # the second order is late
     view, outcome = fleet.step(np.array([1, 0]))
-    assert outcome.reward == 1 / 3
-    np.testing.assert_allclose(outcome.subtask_rewards, [1.1 / 3, 0, 0])
+    assert outcome.reward == 2
+    np.testing.assert_allclose(outcome.subtask_rewards, [2.2, 0, 0])
     assert view.active.tolist() == [False, False, True]
     assert not outcome.terminated
     _, outcome = fleet.step(np.array([0, 3]))
