@@ -60,6 +60,8 @@ class Resume:
         if self.steps is not None:
             distributed.writer_first(partial(extend_all, folders, configs, self.steps))
             configs = [folder.read_config(self.trust) for folder in folders]
+        for folder in folders:
+            folder.check_unfinished()
         if self.together:
             train_together_in(folders, configs, self.quiet)
         else:
