@@ -117,7 +117,7 @@ def test_a_full_disk_costs_nothing(folder, like, state, monkeypatch, part):
 
     monkeypatch.setattr(*((folders, "write_tree") if part == "write_tree" else (Policy, "save")), full)
     with pytest.raises(
-        OSError, match=r"2048\.ckpt could not be written: No space left .*make room.*alma resume .*run --trust"
+        OSError, match=r"2048\.ckpt could not be written: No space left .*make room.*resume .*run --trust"
     ):
         save(folder, state, 2_048)
     assert (folder.path / WEIGHTS).read_bytes() == before
