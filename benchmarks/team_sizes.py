@@ -166,20 +166,22 @@ class TeamSizes:
 
     def run(self) -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one core; JAX looks at this at the first computation
-        console, found = Console(), []
+        found: list[Measured] = []
         for name in self.presets:
             for agents in self.agents:
                 for part, function, arguments in programs(name, agents):
-                    if part == "step" and name != self.presets[0]:
-                        continue
-                    found.append(Measured(name, part, agents, agents + 1, *measure(function, arguments, self.seconds)))
-                    console.print(found[-1], soft_wrap=True)
+                    if part != "step" or name == self.presets[0]:
+                        timed = measure(function, arguments, self.seconds)
+                        found.append(Measured(name, part, agents, agents + 1, *timed))
+            self._write(found)
+        Console().print(table(found), soft_wrap=True)
+
+    def _write(self, found: list[Measured]) -> None:
         self.out.mkdir(parents=True, exist_ok=True)
         write_csv(self.out / "cost.csv", [one._asdict() for one in found])
         with atomic_write(self.out / "cost.md") as unfinished:
             unfinished.write_text(table(found))
         draw(found, self.out)
-        console.print(table(found), soft_wrap=True)
 
 
 if __name__ == "__main__":

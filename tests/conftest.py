@@ -4,6 +4,7 @@ import gc
 import os
 from collections import Counter
 from importlib import metadata
+from pathlib import Path
 
 import helpers.shapes  # noqa: F401  # named below
 import pytest
@@ -23,17 +24,28 @@ runtime.configure()  # compiled programs are kept from one run of the tests to t
 runtime.use_cpu_devices(2)  # for tests that share something out over devices; the others use the first one
 
 
+MOST_MAPS = 15_000
+"""Memory maps from which compiled programs are dropped. Each program takes dozens, of which Linux gives a process
+65,530; beyond that the compiler aborts."""
+
+
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
-    """Drop compiled programs after each test file: the next one does not need them.
-
-    Each takes dozens of memory maps, of which Linux gives a process 65,530; beyond that the compiler aborts.
-    """
+    """Drop compiled programs after a test file if there are many. Most files need the same small ones."""
     import jax
 
     yield
-    jax.clear_caches()
-    gc.collect()
+    if memory_maps() > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
+
+
+def memory_maps() -> int:
+    """Memory maps of this process; more than enough where the system does not tell."""
+    try:
+        return Path("/proc/self/maps").read_bytes().count(b"\n")
+    except OSError:
+        return MOST_MAPS + 1
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -46,7 +46,12 @@ def train_at_once(*arguments, **keywords):
     return alma.load("pretrained:save-the-city")
 
 
-real_train = alma.train
+real_train, real_evaluate = alma.train, alma.evaluate
+
+
+def evaluate_briefly(policy, *, episodes=512, **keywords):
+    """In the place of `alma.evaluate`: fewer episodes."""
+    return real_evaluate(policy, episodes=min(episodes, 8), **keywords)
 
 
 @pytest.fixture
@@ -63,6 +68,7 @@ def example_folder(tmp_path, monkeypatch):
 def test_snippets_run(code, monkeypatch, capsys, example_folder):
     monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
     monkeypatch.setattr(alma, "train", train_at_once)
+    monkeypatch.setattr(alma, "evaluate", evaluate_briefly)
     if "import alma" not in code and "from alma" not in code:
         code = "import alma\n" + code
     exec(compile(code, "snippet", "exec"), {"__name__": "__main__"})

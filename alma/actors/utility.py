@@ -23,7 +23,6 @@ class Utility(nn.Module):
     """Number of actions."""
     aim: int = 0
     """Width of `Aim`; 0: none."""
-
     targets: int | None = None
     """The most actions of an agent with a target that it attends to, for `Aim`; None: any number."""
 
@@ -34,9 +33,9 @@ class Utility(nn.Module):
         attends: Bool[Array, "*b G A E"],
         last_action: Int[Array, "*b A"],
         strategy: Float[Array, "*b A H"] | None = None,
-        of: Int[Array, "*b A"] | None = None,
+        action: Int[Array, "*b A"] | None = None,
     ) -> Float[Array, "*b G A U"]:
-        """The values of all actions; with `of`, those of one action of each agent alone, which takes less (U = 1)."""
+        """The values of all actions; with `action`, of this one action of each agent alone, which costs less: U = 1."""
         # The last action of an agent is one of its features.
         features = with_actions(view, last_action, self.actions)
         hidden = nn.relu(self.trunk(features, view.relations, attends))
@@ -44,9 +43,9 @@ class Utility(nn.Module):
         if strategy is not None:
             hidden += strategy[..., None, :, :]
         values, target = Dense(self.actions)(hidden), view.target
-        if of is not None:
-            values = jnp.take_along_axis(values, of[..., None, :, None], axis=-1)
-            target = jnp.take_along_axis(target, of[..., None], axis=-1)
+        if action is not None:
+            values = jnp.take_along_axis(values, action[..., None, :, None], axis=-1)
+            target = jnp.take_along_axis(target, action[..., None], axis=-1)
         if self.aim:
             values += Aim(self.aim, self.targets)(hidden, features, view.relations, attends, target)
         return jnp.where(view.present[..., None, : attends.shape[-2], None], values, 0)

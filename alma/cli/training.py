@@ -32,6 +32,9 @@ def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool, dev
     console.print(summary_table(result["evaluation"]))
     minutes = result["training_minutes"]
     console.print(f"{result['step']:,} steps in {minutes:.1f} minutes of training; all in {folder.path}")
+    policy = f"{folder.path} --trust" if config.own_code else str(folder.path)
+    console.print(f"play more episodes: alma evaluate {policy}", soft_wrap=True)
+    console.print(f"replay some, with the values behind decisions: alma watch {policy}", soft_wrap=True)
 
 
 def train_together_in(folders: Sequence[RunFolder], configs: Sequence[RunConfig], quiet: bool) -> None:

@@ -56,7 +56,8 @@ class Watch(LearnedChoice):
             messages.print("there is no browser to open it with: open the file yourself")
 
     def _play(self, task: Task, episodes: int, labels: TeamLabels, team: Team, params: TeamParams) -> Side:
-        with busy(f"playing {labels.label}: {COMPILING}"):
+        allocator = f", allocator: {labels.allocator}" if labels.allocator else ""
+        with busy(f"playing {labels.label}{allocator}: {COMPILING}"):
             return Side(labels, record(task, team, params, episodes, self.seed))
 
     def _labels(self, policy: Policy) -> TeamLabels:

@@ -14,7 +14,7 @@ from alma.launch.worker import start_process
 from alma.runs.runtime import machine_memory
 
 
-class Seat(NamedTuple):
+class Share(NamedTuple):
     """The cores and environment variables of one of several runs at a time."""
 
     cores: frozenset[int]
@@ -46,11 +46,11 @@ class Local:
     """Memory of each run in GB. It is compared with what the machine has, and not enforced."""
     gpus: int = 0
     """Accelerators of each run. 0 leaves all of them visible."""
-    taken: list[tuple[Seat, Process]] = field(default_factory=list)
+    taken: list[tuple[Share, Process]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_jobs(self.jobs)
-        self.free = seats(self.jobs, self.cores, self.gpus)
+        self.free = shares(self.jobs, self.cores, self.gpus)
         if self.memory is not None:
             check_memory(self.jobs, self.memory)
 
@@ -61,16 +61,16 @@ class Local:
         pass
 
     def has_room(self) -> bool:
-        for seat, process in list(self.taken):
+        for share, process in list(self.taken):
             if process.process.poll() is not None:
-                self.taken.remove((seat, process))
-                self.free.append(seat)
+                self.taken.remove((share, process))
+                self.free.append(share)
         return bool(self.free)
 
     def start(self, job: Job) -> Process:
-        seat = self.free.pop(0)
-        process = Process(start_process(job.folder, job.resume_arguments, seat.cores, seat.environment))
-        self.taken.append((seat, process))
+        share = self.free.pop(0)
+        process = Process(start_process(job.folder, job.resume_arguments, share.cores, share.environment))
+        self.taken.append((share, process))
         return process
 
 
@@ -87,7 +87,7 @@ def check_memory(jobs: int, memory: float) -> None:
         raise ValueError(f"{jobs} jobs with {memory:g} GB each do not fit into {there:.1f} GB: choose fewer --jobs")
 
 
-def seats(jobs: int, cores: int | None, gpus: int) -> list[Seat]:
+def shares(jobs: int, cores: int | None, gpus: int) -> list[Share]:
     """The share of each of several runs at a time in the cores and accelerators of this machine."""
     devices = accelerators() if gpus else []
     if jobs * gpus > len(devices):
@@ -96,7 +96,7 @@ def seats(jobs: int, cores: int | None, gpus: int) -> list[Seat]:
             "choose fewer --jobs or --gpus"
         )
     return [
-        Seat(own, {"CUDA_VISIBLE_DEVICES": ",".join(devices[job * gpus : (job + 1) * gpus])} if gpus else {})
+        Share(own, {"CUDA_VISIBLE_DEVICES": ",".join(devices[job * gpus : (job + 1) * gpus])} if gpus else {})
         for job, own in enumerate(share_out_cores(jobs, cores))
     ]
 

@@ -156,6 +156,11 @@ class RunFolder:
             return f"train for longer with: alma resume {self.path} --steps N"
         return "it has no checkpoint to go on from, as published runs have none; train it anew with --out"
 
+    def check_unfinished(self) -> None:
+        """Raise a ValueError that says what can be done instead if the run is finished."""
+        if self.result.exists():
+            raise ValueError(f"{self.path} is finished: {self.how_to_continue}, or see its result.json")
+
     def check_resumable(self) -> None:
         """Raise a ValueError if a run that has been trained has lost its checkpoints: it would begin anew."""
         trained = [name for name in (WEIGHTS, "result.json") if (self.path / name).exists()]

@@ -62,10 +62,6 @@ class Run:
         """
         return train([self], OneDevice(self.trainer), self.display)[0]
 
-    def check_unfinished(self) -> None:
-        if self.folder.result.exists():
-            raise ValueError(f"{self.folder.path} is finished: {self.folder.how_to_continue}, or see its result.json")
-
     def prepare(self) -> None:
         """Make sure that the folder is in order, and that nothing is left of a process that was killed."""
         self.folder.check_resumable()
@@ -216,7 +212,7 @@ def train(runs: Sequence[Run], program: Program, display: Display) -> list[dict[
 def _open_folders(runs: Sequence[Run], opened: ExitStack) -> None:
     """Lock the folders and put them in order."""
     for run in runs:
-        run.check_unfinished()
+        run.folder.check_unfinished()
     for run in runs:
         run.lock = opened.enter_context(run.folder.locked(run.display.say))
         run.prepare()

@@ -114,7 +114,7 @@ def test_one_action_alone_has_the_value_it_has_among_all(network):
     masks = jnp.stack([own, own & (jnp.arange(7) % 2 == 0)])
     values = np.asarray(network(VIEW, masks, LAST))
     for action in ([1, 2, 0], [3, 0, 2]):
-        found = network(VIEW, masks, LAST, of=jnp.asarray(action))
+        found = network(VIEW, masks, LAST, action=jnp.asarray(action))
         np.testing.assert_allclose(found[..., 0], values[:, np.arange(3), action], atol=1e-6)
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from alma.launch import launcher, local, worker
 from alma.launch.job import Job
 from alma.launch.launcher import train_all
-from alma.launch.local import Local, accelerators, seats
+from alma.launch.local import Local, accelerators, shares
 from alma.launch.worker import Order
 from alma.reproduce.running import Budget, plan
 
@@ -54,7 +54,7 @@ def test_a_run_keeps_to_its_cores_from_the_beginning(runs, pretend):
     pretend("import os; print(sorted(os.sched_getaffinity(0)), flush=True); " + FINISHES)
     assert train_all(runs[:2], Local(2), quiet()) == []
     printed = [run.folder.log.read_text().strip() for run in runs[:2]]
-    assert sorted(printed) == sorted(str(sorted(seat.cores)) for seat in seats(2, None, 0))
+    assert sorted(printed) == sorted(str(sorted(share.cores)) for share in shares(2, None, 0))
 
 
 def test_what_processes_print_is_in_their_log(runs, pretend):
@@ -96,7 +96,7 @@ def test_seats_are_given_to_the_next_run(runs, pretend, monkeypatch):
     pretend(FINISHES)
     monkeypatch.setattr(local, "start_process", remember)
     assert train_all(runs, Local(2), quiet()) == []
-    assert sorted(map(sorted, given)) == sorted(2 * [sorted(seat.cores) for seat in seats(2, None, 0)])
+    assert sorted(map(sorted, given)) == sorted(2 * [sorted(share.cores) for share in shares(2, None, 0)])
 
 
 STARTS_AND_DIES = """
@@ -144,13 +144,13 @@ def _lives(process):
 
 def test_each_run_gets_the_accelerators_it_asks_for(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5,GPU-7,1")
-    assert [seat.environment for seat in seats(2, None, 2)] == [
+    assert [share.environment for share in shares(2, None, 2)] == [
         {"CUDA_VISIBLE_DEVICES": "3,5"},
         {"CUDA_VISIBLE_DEVICES": "GPU-7,1"},
     ]
-    assert [seat.environment for seat in seats(2, None, 0)] == [{}, {}], "as they were"
+    assert [share.environment for share in shares(2, None, 0)] == [{}, {}], "as they were"
     with pytest.raises(ValueError, match="3 jobs with 2 accelerators each need 6, and there are 4"):
-        seats(3, None, 2)
+        shares(3, None, 2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert accelerators() == []
 

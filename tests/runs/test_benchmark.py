@@ -3,6 +3,7 @@ from helpers.doors import SMALL, Doors
 
 import alma
 from alma.runs import benchmark
+from alma.training.options import with_overrides
 from alma.training.trainer import Trainer
 
 
@@ -24,7 +25,8 @@ def test_bytes_of_a_tree():
 
 def test_the_training_benchmark_reports_both_levels(monkeypatch):
     monkeypatch.setattr(benchmark, "MINIMUM_SECONDS", 0.0)
-    result = benchmark.benchmark_training(Trainer(Doors(), SMALL), repeats=1, report=lambda text: None)
+    options = with_overrides(SMALL, {"report.chunk": 640})
+    result = benchmark.benchmark_training(Trainer(Doors(), options), repeats=1, report=lambda text: None)
     assert result["minutes_per_million_steps"] > 0
     assert result["steps_per_update"] == 32
     assert result["actor_update_seconds"] > 0

@@ -23,9 +23,9 @@ def test_types_are_those_of_the_episodes_that_are_played():
     assert np.array_equal(counted[:, 1], (np.asarray(started) == 1).sum(axis=1))
 
 
-def test_the_table_tells_teams_apart_by_who_is_scarce(tmp_path):
+def test_the_table_tells_teams_apart_by_their_rarest_type(tmp_path):
     found = [episode(0, 1, 2), episode(1, 0, 3), episode(2, 1, 0)]
-    assert [one.scarcest for one in found] == [1 / 8, 1 / 8, 0]
+    assert [one.fewest for one in found] == [1 / 8, 1 / 8, 0]
     (row,) = table(found).splitlines()[2:]
     assert row.split(" | ")[2:8] == ["3", "0.667", "0.272", "1.00 of 1", "0.50 of 2", ""]
     write_csv(tmp_path / "episodes.csv", [one._asdict() for one in found])

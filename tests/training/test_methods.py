@@ -35,7 +35,7 @@ def train(method, options=SMALL):
     trainer = Trainer(Doors(), options, method)
     state = trainer.init(jax.random.key(0))
     before = success(trainer, state)
-    chunk = compile_chunk(trainer, 160)
+    chunk = compile_chunk(trainer, 80)
     for _ in range(4):
         state, metrics = chunk(state)
     return before, success(trainer, state), metrics
@@ -70,6 +70,19 @@ def test_random_allocation_learns_as_far_as_it_can():
     assert after == pytest.approx(13 / 16, abs=0.06)
 
 
+@pytest.fixture(scope="module")
+def replays():
+    """Replay to learn from: of actors that learn a value for each subtask, and of those that learn one for all."""
+
+    def play(method):
+        trainer = Trainer(Doors(), SMALL, method)
+        run = jax.jit(lambda state: jax.lax.scan(lambda s, _: trainer.step(s), state, length=20)[0])
+        played = run(trainer.init(jax.random.key(0)))
+        return {name: getattr(played, name) for name in ("steps", "decisions", "env_steps")}
+
+    return {"each subtask": play("alma"), "all": play("flat")}
+
+
 @pytest.fixture(
     scope="module",
     params=[
@@ -78,7 +91,7 @@ def test_random_allocation_learns_as_far_as_it_can():
     ],
     ids=" with ".join,
 )
-def learning(request):
+def learning(request, replays):
     """A trainer with something in its replay: every kind of actors with our networks, and two with the paper's."""
     method, trunk = request.param
     networks = ActorNetworkOptions(trunk=trunk, width=8, heads=2, hidden=8, hyper_width=8, mixer="qmix")
@@ -87,8 +100,8 @@ def learning(request):
     allocation = replace(SMALL.allocator.networks, kind="pairs" if ours else "pointer", width=8, heads=2)
     allocator = replace(SMALL.allocator, networks=allocation, popart=not ours)
     trainer = Trainer(Doors(), replace(SMALL, actors=actors, allocator=allocator), method)
-    play = jax.jit(lambda state: jax.lax.scan(lambda s, _: trainer.step(s), state, length=20)[0])
-    return trainer, play(trainer.init(jax.random.key(0)))
+    replay = replays["each subtask" if trainer.allocator.learns else "all"]
+    return trainer, replace(trainer.init(jax.random.key(0)), **replay)
 
 
 def gradients_of(loss, level):
@@ -176,18 +189,22 @@ def test_rewards_are_owed_to_who_was_there():
         end=jnp.zeros((2, 2), int),
     )
     windows = replay.Windows(rows, rows.state, rows.state, has_final_state=jnp.zeros((2, 2), bool))
-    key = jax.random.key(0)
-    params = actors.init(key, jax.tree.map(lambda leaf: leaf[:2], table), nobody[0]).params
-    batch = actor_batch(
-        params,
-        params,
-        actors.networks,
-        lambda index: jax.tree.map(lambda leaf: leaf[index], table),
-        key,
-        windows,
-        gamma=0.9,
-        reward_scale=1.0,
-    )
+
+    @jax.jit
+    def targets(key):
+        params = actors.init(key, jax.tree.map(lambda leaf: leaf[:2], table), nobody[0]).params
+        return actor_batch(
+            params,
+            params,
+            actors.networks,
+            lambda index: jax.tree.map(lambda leaf: leaf[index], table),
+            key,
+            windows,
+            gamma=0.9,
+            reward_scale=1.0,
+        )
+
+    batch = targets(jax.random.key(0))
     # The first episode ended: everybody who was there is owed its reward, whoever begins the next one.
     assert batch.weights.tolist() == [[1, 1, 1], [1, 1, 1]]
     assert batch.target[0].tolist() == [5, 5, 5]
