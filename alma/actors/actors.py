@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -16,12 +16,18 @@ from alma.actors.refil import imagine_groups, refil_loss
 from alma.actors.scope import Scope
 from alma.learning import replay
 from alma.learning.learner import Clock, LearnerState, Metrics, begin_learner, gradient_step
+from alma.learning.portions import map_portions, sum_portions
+from alma.nn.devices import divisor
 from alma.nn.params import Params
 from alma.play.decisions import apply_where
 from alma.play.situation import ActionValues, Situation, Strategy
 from alma.task.choice import choose_uniformly
 from alma.task.spec import TaskSpec
 from alma.task.view import Actions, View
+
+PORTION = 256
+"""Rows of a batch that attention computes at a time: the intermediate values of more do not fit into the caches of a
+processor, which takes a quarter longer."""
 
 
 class ActionExploration(NamedTuple):
@@ -131,21 +137,40 @@ class Actors:
             window_key, steps, options.batch, options.window + options.n_step, max_since_decision=self.training_period
         )
         transitions = replay.unfold(windows, options.n_step + 1)
-        batch = actor_batch(
+        make_batch = partial(
+            actor_batch,
             learner.params,
             learner.target,
             self.networks,
             view_of,
             batch_key,
-            transitions,
             gamma=options.gamma,
             reward_scale=options.reward_scale,
             value_ends=options.ends,
             next_allocation=options.next_allocation,
         )
+        batch = map_portions(make_batch, transitions, self.portion, axis=1)
         head = self.networks.head.adapt(learner.params["head"], batch.target, batch.weights)
         learner = replace(learner, params={**learner.params, "head": head})
-        return gradient_step(learner, lambda params: self.loss(params, loss_key, batch), options, clock)
+        return gradient_step(learner, lambda params: self.gradients(params, loss_key, batch), options, clock)
+
+    @property
+    def portion(self) -> int:
+        """Rows of a batch that are computed at a time: `PORTION`, or all where that is faster or draws are made for the
+        whole batch (REFIL's groups)."""
+        networks, options = self.options.networks, self.options
+        attends = networks.trunk == "attention" or networks.mixer == "qmix"
+        return PORTION if attends and not options.imagination else options.batch * options.window
+
+    def gradients(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Params, Metrics]:
+        """The gradients of the loss, and metrics. Both are weighted means over the batch."""
+
+        def of_portion(portion: ActorBatch) -> tuple[Params, Metrics]:
+            share = divisor(portion.weights) / divisor(batch.weights)
+            results = jax.grad(self.loss, has_aux=True)(params, key, portion)
+            return jax.tree.map(lambda part: share * part, results)
+
+        return sum_portions(of_portion, batch, self.portion)
 
     def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Metrics]:
         """The loss to minimise, and metrics. Subclasses may override it."""

@@ -87,6 +87,11 @@ class CoachedActors(Actors):
             recogniser=Recogniser(trunk, options.hidden, len(self.spec.actions)),
         )
 
+    @property
+    def portion(self) -> int:
+        """All rows: strategies are drawn for the whole batch."""
+        return self.options.batch * self.options.window
+
     def loss(self, params: Params, key: PRNGKeyArray, batch: ActorBatch) -> tuple[Float[Array, ""], Metrics]:
         value_key, coach_key, draw_key, recognise_key = jax.random.split(key, 4)
         advice = self.networks.strategies(params, coach_key, batch.decision_view)

@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from alma.actors.scope import Sight
 from alma.actors.utility import with_actions
-from alma.nn.attention import Attention, MultiHead, Pooling
-from alma.nn.layers import Dense
+from alma.nn.attention import Affine, Attention, MultiHead, Pooling
+from alma.nn.layers import Dense, flat_dot_general
 
 
 class Mixer(nn.Module):
@@ -120,24 +120,26 @@ class Qmix(Mixer):
         last_action: Int[Array, "*b A"],
     ) -> Float[Array, "*b K"]:
         view, members = sight.view, sight.members
-        # The entity layers of all hypernetworks are computed as one matrix product.
-        encode = Dense(len(HYPERNETWORKS) * self.hyper_width, name="entities")
-        encoded = nn.relu(encode(with_actions(view, last_action, self.actions)))
-        inputs = dict(zip(HYPERNETWORKS, jnp.split(encoded[..., None, :, :], len(HYPERNETWORKS), axis=-1), strict=True))
+        features = with_actions(view, last_action, self.actions)
+        kernel, shift = Affine(features.shape[-1], len(HYPERNETWORKS) * self.hyper_width, name="entities")()
+        layers = zip(*(jnp.split(part, len(HYPERNETWORKS), axis=-1) for part in (kernel, shift)), strict=True)
+        # Kernels are split rather than what comes out: its parts and their gradients would have to be copied.
+        encoded = [nn.relu(flat_dot_general(features, kernel) + shift)[..., None, :, :] for kernel, shift in layers]
+        inputs = dict(zip(HYPERNETWORKS, encoded, strict=True))
         relations = view.relations[..., None, :, :, :] if self.use_relations else None
 
-        def hypernetwork(name: str, masks: Bool[Array, "*b G A E"]) -> Float[Array, "*b G A W"]:
-            attend = MultiHead(self.hyper_width, self.heads, last=self.width, name=name)
+        def hypernetwork(name: str, masks: Bool[Array, "*b G A E"], mean: bool = False) -> Float[Array, "*b G A W"]:
+            attend = MultiHead(self.hyper_width, self.heads, self.width, mean, name=name)
             return attend(inputs[name], masks, relations)
 
-        def mean_of_members(name: str) -> Float[Array, "*b K W"]:
-            rows = hypernetwork(name, sight.relates[..., None, :, :])[..., 0, :, :]
+        def mean_of_members(name: str, mean: bool = False) -> Float[Array, "*b K W"]:
+            rows = hypernetwork(name, sight.relates[..., None, :, :], mean)[..., 0, :, :]
             return jnp.einsum("...aw,...ak->...kw", rows, members) / rows.shape[-2]
 
         first = self._positive(hypernetwork("first", groups))
         final = self._positive(mean_of_members("final"))
         bias = self._offset(mean_of_members("bias"))
-        value = self._offset(jnp.mean(mean_of_members("value"), axis=-1))
+        value = self._offset(mean_of_members("value", mean=True)[..., 0])
         hidden = nn.elu(jnp.einsum("...ga,...gaw,...ak->...kw", utilities, first, members) + bias)
         return jnp.sum(hidden * final, axis=-1) + value
 

@@ -137,7 +137,7 @@ class LearnedAllocator:
                 of_explorer, more = self.explorer.loss(self.networks, params, learner.target, batch)
                 return of_networks + of_explorer, {**metrics, **more}
 
-            return gradient_step(learner, loss, options, clock)
+            return gradient_step(learner, jax.grad(loss, has_aux=True), options, clock)
 
         learner, metrics = jax.lax.scan(once, learner, jax.random.split(key, options.updates))
         return learner, jax.tree.map(jnp.mean, metrics)

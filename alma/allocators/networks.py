@@ -14,6 +14,7 @@ from alma.allocators.critic import AttentionCritic
 from alma.allocators.pairs import PairCritic, PairEncoder, PairProposal, sum_per_subtask, teams_with_and_without
 from alma.allocators.pointer import PointerProposal
 from alma.allocators.proposal import ProposalEncoding, allowed_subtasks, draw_proposals, log_probability
+from alma.allocators.tabulated import tabulate_if_small
 from alma.nn.params import Params
 from alma.nn.popart import Head
 from alma.task.view import View, select_features
@@ -151,6 +152,11 @@ class PairNetworks(AllocatorNetworks):
         return self.critic.apply(params["critic"], encoded.codes, encoded.subtasks, encoded.active, teams)
 
 
+PORTION = 256
+"""The attention critic values about this number of allocations at a time: what it computes for more does not fit into
+the caches of a processor, and takes up to twice as long."""
+
+
 class PointerEncoding(NamedTuple):
     """A state that is not encoded yet: the paper's two networks share no encoder."""
 
@@ -190,7 +196,16 @@ class PointerNetworks(AllocatorNetworks):
         return PointerEncoding(select_features(view, self.features), previous)
 
     def encode_for_proposal(self, params: Params, encoded: PointerEncoding) -> ProposalEncoding:
-        return self.proposal.apply(params["proposal"], encoded.view, encoded.previous)
+        return tabulate_if_small(self.proposal.apply(params["proposal"], encoded.view, encoded.previous))
+
+    def values(
+        self, params: Params, encoded: PointerEncoding, allocations: Int[Array, "*b P A"]
+    ) -> Float[Array, "*b P"]:
+        values, (*batch, count, _) = super().values, allocations.shape
+        if len(batch) != 1 or batch[0] * count <= 2 * PORTION:
+            return values(params, encoded, allocations)
+        size = max(1, PORTION // count)
+        return jax.lax.map(lambda states: values(params, *states), (encoded, allocations), batch_size=size)
 
     def raw_values(
         self, params: Params, encoded: PointerEncoding, allocations: Int[Array, "*b P A"]

@@ -54,6 +54,8 @@ class Resume:
         configs = [folder.read_config(self.trust) for folder in folders]
         if self.together:
             check_differ_in_seeds(configs)
+        for folder in folders if self.steps is None else []:
+            folder.check_unfinished()
         devices = self.sharing.begin(configs[0], folders[0].devices)
         if self.steps is not None:
             distributed.writer_first(partial(extend_all, folders, configs, self.steps))

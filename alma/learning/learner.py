@@ -73,12 +73,15 @@ def _rmsprop(learning_rate: float) -> optax.GradientTransformation:
 
 def gradient_step(
     learner: LearnerState,
-    loss: Callable[[Params], tuple[Float[Array, ""], Metrics]],
+    gradients_of: Callable[[Params], tuple[Params, Metrics]],
     options: LearningOptions,
     clock: Clock,
 ) -> tuple[LearnerState, Metrics]:
-    """Take one gradient step, then move the target network: softly after each step, or every so many episodes."""
-    gradients, metrics = jax.grad(loss, has_aux=True)(learner.params)
+    """Take one gradient step, then move the target network: softly after each step, or every so many episodes.
+
+    `gradients_of` maps parameters to the gradients of the loss, and metrics.
+    """
+    gradients, metrics = gradients_of(learner.params)
     gradients = mean_over_devices(gradients)
     updates, optimiser = make_optimiser(options, learner.params).update(gradients, learner.optimiser, learner.params)
     fallen = jnp.clip((clock.progress - options.falls_from) / (1 - options.falls_from), 0, 1)

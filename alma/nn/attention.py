@@ -54,6 +54,12 @@ def all_heads(rows: Float[Array, "*b n F"], kernels: Float[Array, "n F W"]) -> F
     return flat_dot_general(joined, kernels.reshape(-1, kernels.shape[-1]))
 
 
+def values_of_heads(inputs: Float[Array, "*b E F"], kernels: Float[Array, "n F W"]) -> Float[Array, "*b E n W"]:
+    """Apply each head's linear layer to the same inputs, as one large matrix product."""
+    joined = jnp.moveaxis(kernels, 0, 1).reshape(kernels.shape[1], -1)
+    return flat_dot_general(inputs, joined).reshape(*inputs.shape[:-1], kernels.shape[0], kernels.shape[2])
+
+
 def add_up(parts: Iterable[Array]) -> Array:
     """The sum of one or more arrays."""
     return reduce(jnp.add, parts)
@@ -65,15 +71,19 @@ class MultiHead(nn.Module):
     Relations, if given, are added to keys and values. A query with nothing to attend to yields zeros. To evaluate
     several masks on the same inputs, put the masks along a leading axis that has size 1 in the inputs.
 
-    Usually there are more inputs than queries, so keys and values are never formed: the key projection is applied to
-    the queries, and the value projection to the weighted sums of inputs. The result is the same.
+    Usually there are more inputs than queries, so keys and values are not formed: the key projection is applied to the
+    queries, and the value projection to the weighted sums of inputs. The result is the same.
     """
 
     width: int
     heads: int = 4
     last: int = 0
     """Width of another linear layer right after the output layer; 0: none. The kernels of the value, output and last
-    layers are then multiplied into one before they are applied."""
+    layers are then multiplied into one before they are applied, and it is applied to the inputs, before the weighted
+    sums: with a narrow last layer, rows of values are shorter than rows of inputs."""
+    mean: bool = False
+    """Whether only the mean of the outputs of the last layer is needed: a single output (H = 1), from the mean of the
+    kernel's columns."""
 
     @nn.compact
     def __call__(
@@ -98,20 +108,26 @@ class MultiHead(nn.Module):
         if relations is not None:
             logits += jnp.einsum("...qhr,...qer->...qhe", projected_query("key_relation", relations), relations)
         weights = masked_softmax(logits / jnp.sqrt(size), attends[..., None, :])
-        # Weighted sums, each with the kernel of its value projection.
-        sums = [(jnp.einsum("...qhe,...ew->...qhw", weights, inputs), kernels("value", inputs))]
+        value = kernels("value", inputs)
+        of_relations: list[tuple[Array, Array]] = []
         if relations is not None:
-            of_relations = jnp.einsum("...qhe,...qer->...qhr", weights, relations)
-            sums.append((of_relations, kernels("value_relation", relations)))
+            summed = jnp.einsum("...qhe,...qer->...qhr", weights, relations)
+            of_relations = [(summed, kernels("value_relation", relations))]
         attends_to_any = jnp.any(attends, axis=-1, keepdims=True)
         join, bias = Affine(self.width, self.width, name="output")()
         if not self.last:
-            values = add_up(each_head(summed, kernel) for summed, kernel in sums)
-            output = flat_dot_general(values.reshape(*values.shape[:-2], self.width), join) + bias
+            # Weighted sums, each with the kernel of its value projection.
+            sums = [(jnp.einsum("...qhe,...ew->...qhw", weights, inputs), value), *of_relations]
+            by_head = add_up(each_head(summed, kernel) for summed, kernel in sums)
+            output = flat_dot_general(by_head.reshape(*by_head.shape[:-2], self.width), join) + bias
             return jnp.where(attends_to_any, output, 0)
         last, offset = Affine(self.width, self.last, name="last")()
-        join_last = (join @ last).reshape(self.heads, size, self.last)
-        output = add_up(all_heads(summed, kernel @ join_last) for summed, kernel in sums) + bias @ last
+        if self.mean:
+            last, offset = jnp.mean(last, axis=-1, keepdims=True), jnp.mean(offset, keepdims=True)
+        join_last = (join @ last).reshape(self.heads, size, last.shape[-1])
+        values = values_of_heads(inputs, value @ join_last)
+        output = jnp.einsum("...qhe,...ehw->...qw", weights, values) + bias @ last
+        output += sum(all_heads(summed, kernel @ join_last) for summed, kernel in of_relations)
         return jnp.where(attends_to_any, output, 0) + offset
 
 
@@ -209,7 +225,28 @@ class Pooling(nn.Module):
 
 def masked_softmax(logits: Float[Array, "*#n"], mask: Bool[Array, "*#n"]) -> Float[Array, "*#n"]:
     """Softmax over the last axis where the mask is True, 0 elsewhere; all zeros if the mask is all False."""
-    logits = jnp.where(mask, logits, -jnp.inf)
+    return _softmax_or_zeros(jnp.where(mask, logits, -jnp.inf))
+
+
+@jax.custom_vjp
+def _softmax_or_zeros(logits: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """Softmax over the last axis; zeros where logits are minus infinity, even if all of them are.
+
+    Its gradient takes its outputs alone; the automatic one keeps more and takes longer.
+    """
     highest = jnp.max(logits, axis=-1, keepdims=True, initial=-1e9)
-    weights = jnp.where(mask, jnp.exp(logits - highest), 0)
+    weights = jnp.exp(logits - highest)
     return weights / jnp.maximum(jnp.sum(weights, axis=-1, keepdims=True), 1e-9)
+
+
+def _softmax_forward(logits: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+    weights = _softmax_or_zeros(logits)
+    return weights, weights
+
+
+def _softmax_backward(weights: Float[Array, "*n"], gradient: Float[Array, "*n"]) -> tuple[Float[Array, "*n"]]:
+    product = weights * gradient
+    return (product - weights * jnp.sum(product, axis=-1, keepdims=True),)
+
+
+_softmax_or_zeros.defvjp(_softmax_forward, _softmax_backward)

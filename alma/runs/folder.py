@@ -1,5 +1,6 @@
 """The files of a run folder: creating, locking, saving and loading."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -188,7 +189,8 @@ class RunFolder:
                 policy.save(self.path / WEIGHTS)
         except OSError as error:
             self.delete_unfinished()
-            raise type(error)(f"{error}; then go on with: alma resume {self.path}") from None
+            command = shlex.join(["alma", "resume", str(self.path), *(["--trust"] if policy.config.own_code else [])])
+            raise type(error)(f"{error}; then go on with: {command}") from None
         for old in self.saved()[2:]:
             old.unlink()
         return path

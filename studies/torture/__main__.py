@@ -67,6 +67,7 @@ def apart(folder: Path, name: str, work: Callable[[], int]) -> int:
     def report() -> None:
         (folder / f"{name}.failures").write_text(str(work()))
 
+    (folder / f"{name}.out").unlink(missing_ok=True)  # of another time
     code = fork(report, folder / f"{name}.out").wait()
     print((folder / f"{name}.out").read_text(), end="", flush=True)
     if code:

@@ -1,13 +1,17 @@
-"""Exploration of actors: how much, and how long."""
+"""Exploration of actors: how much, and how long. Gradients in portions."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+from helpers.views import SPEC, random_view
 
 import alma
+from alma.actors import actors as module
 from alma.actors.actors import ActionExploration, Actors
 from alma.actors.options import ActorNetworkOptions, ActorOptions
-from alma.actors.scope import Masked
+from alma.actors.qmix import ActorBatch
+from alma.actors.scope import Labelled, Masked
 from alma.play.situation import Situation
 
 TASK = alma.make("save-the-city", agents=2)
@@ -63,3 +67,21 @@ def test_who_always_explores_still_chooses_anew_from_time_to_time(explore):
 def test_without_exploration_nothing_is_random(explore):
     _, explored = explore(0.0, 0.8)
     assert not explored.any()
+
+
+@pytest.mark.parametrize("scope", [Masked, Labelled])
+def test_gradients_in_portions_are_those_of_the_whole(scope, monkeypatch):
+    """Also where portions differ in how much of them counts."""
+    networks = ActorNetworkOptions(trunk="attention", width=8, heads=2, hidden=8, mixer="qmix", hyper_width=8)
+    actors = Actors(SPEC, ActorOptions(batch=6, popart=True, networks=networks), scope(SPEC), training_period=5)
+    view = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[random_view(seed) for seed in range(6)])
+    key, target = jax.random.key(2), jax.random.normal(jax.random.key(4), (6, 3))
+    allocation, actions = jax.random.randint(key, (6, 3), 0, 3), jax.random.randint(key, (6, 3), 0, 4)
+    weights = jnp.ones((6, 3)).at[2:4].set(0).at[4].set([0, 1, 0])
+    batch = ActorBatch(view, view, allocation, actions, actions, target, weights)
+    params = actors.init(jax.random.key(1), view, allocation).params
+
+    expected = actors.gradients(params, key, batch)
+    monkeypatch.setattr(module, "PORTION", 2)
+    found = actors.gradients(params, key, batch)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found, expected)

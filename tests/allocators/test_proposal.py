@@ -10,11 +10,12 @@ import pytest
 from helpers.views import FEATURES, random_view, rename_subtasks, select_entities, without
 
 from alma import NOBODY
-from alma.allocators import pairs, pointer
+from alma.allocators import networks, pairs, pointer, tabulated
 from alma.allocators import proposal as proposals
 from alma.allocators.networks import PairNetworks, PointerNetworks
 from alma.allocators.pairs import PairEncoder
 from alma.allocators.proposal import allowed_subtasks, log_probability, propose
+from alma.allocators.tabulated import tabulate_if_small
 from alma.nn.popart import Plain
 
 VIEW = random_view()
@@ -131,9 +132,16 @@ def test_entropy_is_that_of_whole_allocations(proposal):
     assert float(drawn.mean()) == pytest.approx(joint, abs=4 * float(drawn.std()) / 100 + 1e-4)
 
 
+def pointer_encoding(view=VIEW, previous=PREVIOUS):
+    """The pointer network's encoding, before logits are tabulated."""
+    network = NETWORKS["pointer"]
+    params = network.init(jax.random.key(0), VIEW, PREVIOUS)
+    return network.proposal.apply(params["proposal"], view, previous)
+
+
 def pointer_subtasks(view=VIEW, previous=PREVIOUS, taken=()):
     """The embeddings of subtasks after some agents, in their order, have been given to subtasks."""
-    codes = make_proposal(NETWORKS["pointer"])(view, previous)
+    codes = pointer_encoding(view, previous)
     memory, embeddings = codes.start(), np.array(codes.subtasks)
     for agent, subtask in enumerate(taken):
         memory = codes.remember(agent, memory, jax.nn.one_hot(subtask, 3))
@@ -156,8 +164,7 @@ def test_a_pointer_s_subtasks_do_not_depend_on_who_was_in_them(previous):
     """Previous allocations are features of agents: they matter to agents' own embeddings alone."""
     previous = jnp.asarray(previous)
     np.testing.assert_array_equal(pointer_subtasks(previous=previous), pointer_subtasks())
-    make = make_proposal(NETWORKS["pointer"])
-    moved = np.asarray(make(VIEW, previous).agents != make().agents).any(axis=-1)
+    moved = np.asarray(pointer_encoding(previous=previous).agents != pointer_encoding().agents).any(axis=-1)
     assert moved.tolist() == (previous != PREVIOUS).tolist()
 
 
@@ -173,23 +180,51 @@ def test_a_pointer_by_hand(allocation, kind):
     chosen."""
     network = NETWORKS[kind]
     params = network.init(jax.random.key(0), VIEW, PREVIOUS)
-    codes = network.encode_for_proposal(params, network.encode(params, VIEW, PREVIOUS))
+    codes = network.proposal.apply(params["proposal"], VIEW, PREVIOUS)
+    table = tabulate_if_small(codes)
     near = np.zeros((3, 3, 8))
     if kind == "near pointer":
         relations = np.asarray(VIEW.relations)[:, 3:]
         of_subtasks = np.stack([relations[:, 0] + relations[:, 3], relations[:, 1], relations[:, 2]], axis=1)
         near = of_subtasks @ np.asarray(params["proposal"]["params"]["relation"])
-    g, given, memory = np.array(codes.subtasks), np.zeros(3), codes.start()
+    g, given, memory, team = np.array(codes.subtasks), np.zeros(3), codes.start(), table.start()
     for agent, subtask in enumerate(allocation):
         counts = 0.2 * np.stack([np.array([2, 1, 1]), given], axis=1)  # things, agents
         pointed = g + counts @ np.asarray(codes.counts_kernel) + np.asarray(codes.counts_bias) + near[agent]
         expected = pointed @ np.asarray(codes.agents[agent]) / np.sqrt(8)
         np.testing.assert_allclose(codes.logits(agent, memory), expected, rtol=1e-5)
+        np.testing.assert_allclose(table.logits(agent, team), expected, rtol=1e-5)
         if subtask != NOBODY:
             both = np.maximum(np.concatenate([g[subtask], codes.agents[agent]]), 0)
             g[subtask] += both @ np.asarray(codes.update_kernel) + np.asarray(codes.update_bias)
             given[subtask] += 1
         memory = codes.remember(agent, memory, jax.nn.one_hot(subtask, 3))
+        team = table.remember(agent, team, jax.nn.one_hot(subtask, 3))
+
+
+@pytest.mark.parametrize("kind", ["pointer", "near pointer"])
+def test_tabulated_logits_are_those_computed_proposal_by_proposal(kind, monkeypatch):
+    """The same proposals are drawn, with the same log-probabilities, entropies and gradients."""
+    network, key = NETWORKS[kind], jax.random.key(3)
+    view, previous = random_view(agents=4, things=3, subtasks=3), jnp.asarray([0, NOBODY, 2, 1])
+    params = network.init(key, view, previous)
+    encoded = network.encode(params, without(view, 2), previous)
+
+    def everything():
+        drawn = network.proposals(params, key, encoded, 6)
+
+        def total(params):
+            logs, entropies = network.log_probabilities(params, encoded, drawn)
+            return jnp.sum(logs) + jnp.sum(jnp.sin(entropies)), (logs, entropies)
+
+        return drawn, *jax.grad(total, has_aux=True)(params)
+
+    monkeypatch.setattr(tabulated, "MOST_EMBEDDINGS", 12)
+    found = everything()
+    monkeypatch.setattr(tabulated, "MOST_EMBEDDINGS", 11)
+    expected = everything()
+    np.testing.assert_array_equal(found[0], expected[0])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found[1:], expected[1:])
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
@@ -282,6 +317,18 @@ def test_values_do_not_depend_on_what_else_is_asked(critic):
     np.testing.assert_allclose(critic(every=EVERY[5:6])[0], critic()[5], atol=1e-5)
 
 
+def test_values_computed_in_portions_are_those_of_the_whole(monkeypatch):
+    """Portions are of whole states; the last one may be smaller."""
+    network = NETWORKS["near pointer"]
+    params = network.init(jax.random.key(1), VIEW, PREVIOUS)
+    views = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[without(VIEW, agent) for agent in (0, 1, 2, 0, 1)])
+    encoded = network.encode(params, views, jnp.stack([PREVIOUS] * 5))
+    allocations = EVERY[:20].reshape(5, 4, 3)
+    expected = network.values(params, encoded, allocations)
+    monkeypatch.setattr(networks, "PORTION", 8)  # two states
+    np.testing.assert_allclose(network.values(params, encoded, allocations), expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["pairs", "pointer"])
 def test_moves_have_the_values_of_the_allocations_that_they_lead_to(name):
     """The networks over pairs add up what a move changes; others value every allocation."""
@@ -320,6 +367,7 @@ def test_loops_over_many_agents_are_no_other_than_unrolled_ones(monkeypatch, kin
     previous = jnp.asarray([0, NOBODY, 2, 1])
     params = network.init(key, view, previous)
     encoded = network.encode(params, view, previous)
+    monkeypatch.setattr(tabulated, "MOST_EMBEDDINGS", 0)
 
     def everything():
         drawn = network.proposals(params, key, encoded, 5)

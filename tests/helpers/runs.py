@@ -34,9 +34,11 @@ CONFIG = RunConfig(
 """A run that saves after every chunk."""
 
 
-def short_runs(folder, count):
-    """Runs with different seeds, each in a folder of its own."""
-    return [Job(RunFolder(folder / f"seed-{seed}"), replace(CONFIG, seed=seed)) for seed in range(count)]
+def short_runs(folder, count, chunks=20):
+    """Runs of so many chunks with different seeds, each in a folder of its own."""
+    options = replace(CONFIG.options, steps=chunks * CHUNK)
+    configs = [replace(CONFIG, seed=seed, options=options) for seed in range(count)]
+    return [Job(RunFolder(folder / f"seed-{config.seed}"), config) for config in configs]
 
 
 def ending(job):

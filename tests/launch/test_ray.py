@@ -5,6 +5,8 @@ import os
 import sys
 import threading
 import time
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from helpers.runs import TESTS, ending, short_runs
@@ -42,29 +44,36 @@ def cluster():
     cluster.shutdown()
 
 
-def wait_until(condition):
+@dataclass
+class RayAndAnotherNode(Ray):
+    """Adds a node once the driver is connected to the first one, which can then not be the one that is killed."""
+
+    cluster: Any = None
+
+    def __enter__(self):
+        super().__enter__()
+        self.node = self.cluster.add_node(**NODE)
+        return self
+
+
+def kill_when_both_train(engine, jobs):
+    """Kill the node when there are two runs that have saved and are not done: one of them is there."""
     until = time.monotonic() + SECONDS
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.05)
-
-
-def lend_a_node(cluster, jobs):
-    """Add a node once the driver is connected to the first one, and kill it when both nodes train."""
-    wait_until(ray.is_initialized)
-    node = cluster.add_node(**NODE)
-    wait_until(lambda: sum(bool(job.folder.saved()) and not job.done for job in jobs) >= 2)
-    cluster.remove_node(node, allow_graceful=False)
+    while sum(bool(job.folder.saved()) and not job.done for job in jobs) < 2 and time.monotonic() < until:
+        time.sleep(0.02)
+    engine.cluster.remove_node(engine.node, allow_graceful=False)
 
 
 def test_all_runs_end_as_on_this_machine_although_a_node_dies(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(TESTS)
-    jobs, said = short_runs(tmp_path / "ray", 6), io.StringIO()
-    lender = threading.Thread(target=lend_a_node, args=(cluster, jobs))
-    lender.start()
-    assert train_all(jobs, Ray(Resources(cores=1), cluster.address), Console(file=said)) == []
-    lender.join()
+    jobs, said = short_runs(tmp_path / "ray", 6, chunks=60), io.StringIO()
+    engine = RayAndAnotherNode(Resources(cores=1), cluster.address, cluster=cluster)
+    killer = threading.Thread(target=kill_when_both_train, args=(engine, jobs))
+    killer.start()
+    assert train_all(jobs, engine, Console(file=said)) == []
+    killer.join()
     assert "it is started again from its last checkpoint" in said.getvalue().replace("\n", " ")
-    here = short_runs(tmp_path / "local", 6)
+    here = short_runs(tmp_path / "local", 6, chunks=60)
     assert train_all(here, Local(jobs=1, cores=1), Console(file=io.StringIO())) == []
     for one, other in zip(jobs, here, strict=True):
         assert one.folder.read_result()["cores"] == 1
@@ -72,9 +81,14 @@ def test_all_runs_end_as_on_this_machine_although_a_node_dies(cluster, tmp_path,
 
 
 def test_there_must_be_a_cluster(monkeypatch):
-    monkeypatch.setenv("RAY_ADDRESS", "")
-    with pytest.raises(ValueError, match="no Ray cluster was found"), Ray(Resources(cores=1), "127.0.0.1:1"):
-        pass
+    def init(**_):
+        raise ConnectionError("Could not find any running Ray instance.")
+
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(ValueError, match=r"no Ray cluster was found at 10\.0\.0\.1:6379: start one"):
+        Ray(Resources(cores=1), "10.0.0.1:6379").__enter__()
+    with pytest.raises(ValueError, match="no Ray cluster was found on this machine: start one, or give its --address"):
+        Ray(Resources(cores=1)).__enter__()
 
 
 def test_that_ray_is_missing_is_told(monkeypatch):

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def loss(params):
 
 
 def step(level, chosen, now=None):
-    return gradient_step(level, loss, chosen, now or clock())[0]
+    return gradient_step(level, jax.grad(loss, has_aux=True), chosen, now or clock())[0]
 
 
 def begin(chosen):
@@ -69,7 +70,7 @@ def test_proposals_and_values_are_clipped_apart():
     level = begin_learner({"critic": jnp.float32(0.0), "proposal": jnp.float32(0.0)}, chosen)
     for scale in (1.0, 100.0):
         before = level.params
-        level, _ = gradient_step(level, partial(both, scale=scale), chosen, clock())
+        level, _ = gradient_step(level, jax.grad(partial(both, scale=scale), has_aux=True), chosen, clock())
     squares = 0.5**2 * 0.01 * (1 + 0.99)  # of the proposal's gradients, which the critic's do not shrink
     moved = float(before["proposal"] - level.params["proposal"])
     assert moved == pytest.approx(0.01 * 0.5 / (np.sqrt(squares) + 1e-5), rel=1e-5)

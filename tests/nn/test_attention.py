@@ -63,6 +63,22 @@ def test_a_last_layer_is_a_layer_behind_the_output():
     np.testing.assert_allclose(expected[0], last["bias"])
 
 
+def test_the_mean_of_a_last_layer_is_a_layer_of_means():
+    """Composing it changes neither the values nor their gradients."""
+    inputs, attends, relations = situation(masks=(2,))
+    attends = attends.at[0, 0].set(False)
+    whole, only_mean = MultiHead(WIDTH, HEADS, last=3), MultiHead(WIDTH, HEADS, last=3, mean=True)
+    params = jax.tree.map(lambda leaf: leaf + 0.1, whole.init(jax.random.key(1), inputs, attends, relations))
+
+    def total(network, params, inputs):
+        means = jnp.mean(network.apply(params, inputs, attends, relations), axis=-1)
+        return jnp.sum(jnp.sin(means)), means
+
+    expected = jax.grad(total, argnums=(1, 2), has_aux=True)(whole, params, inputs)
+    found = jax.grad(total, argnums=(1, 2), has_aux=True)(only_mean, params, inputs)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, expected)
+
+
 def test_without_relations_it_is_as_if_they_were_all_zero():
     inputs, attends, relations = situation()
     network = MultiHead(WIDTH, HEADS)
@@ -124,3 +140,14 @@ def test_masked_softmax():
     weights = masked_softmax(logits, jnp.asarray([[True, True, False], [False, False, False]]))
     np.testing.assert_allclose(weights[0], [1 / (1 + np.e), np.e / (1 + np.e), 0], rtol=1e-6)
     assert weights[1].tolist() == [0, 0, 0]
+
+
+def test_gradients_of_masked_softmax():
+    """Those of the softmax over what the mask leaves; nothing reaches what it hides."""
+    logits = jnp.asarray([[1.0, 2.0, 50.0], [0.5, 2.0, 3.0], [1.0, 2.0, 3.0]])
+    mask = jnp.asarray([[True, True, False], [True, True, True], [False, False, False]])
+    factors = jnp.asarray([3.0, -1.0, 2.0])
+    found = jax.grad(lambda logits: jnp.sum(masked_softmax(logits, mask) * factors))(logits)
+    first = jax.grad(lambda logits: jnp.sum(jax.nn.softmax(logits) * factors[:2]))(logits[0, :2])
+    second = jax.grad(lambda logits: jnp.sum(jax.nn.softmax(logits) * factors))(logits[1])
+    np.testing.assert_allclose(found, jnp.stack([jnp.append(first, 0), second, jnp.zeros(3)]), atol=1e-6)
