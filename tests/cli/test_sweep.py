@@ -6,6 +6,7 @@ import pytest
 from helpers.commandline import run
 from helpers.engine import PretendEngine, finish
 
+from alma.cli.consoles import console
 from alma.cli.launching import LaunchOptions
 from alma.cli.sweep import parse_values
 
@@ -35,7 +36,8 @@ def test_values_must_be_given():
         parse_values("actors.n_step")
 
 
-def test_a_sweep_is_trained_and_shown(engine, tmp_path, capsys):
+def test_a_sweep_is_trained_and_shown(engine, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(console, "width", 200)
     swept = ("--vary", "actors.n_step=1,3", "--seeds", "0..1", "--preset", "tiny")
     run("sweep", "save-the-city", *swept, "--out", tmp_path)
     printed = capsys.readouterr().out

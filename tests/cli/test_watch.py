@@ -46,7 +46,7 @@ def test_watching_writes_a_page_and_opens_it(weights, tmp_path, monkeypatch, cap
         (["--against", "nowhere"], "there is no run 'nowhere' to watch against: name a run folder or weights, or"),
         (["--allocator", "nowhere"], "there is no run 'nowhere' to allocate"),
         (["--against", "heuristic:magic"], "has no heuristic 'magic'"),
-        (["--task", "save-the-city"], "the tasks have different name"),
+        (["--task", "save-the-city"], "the tasks differ in name"),
         (["--set", "doors=9"], "no option doors"),
         (["--episodes", "0"], "episodes must lie between 1 and"),
         (["--out", "replay.gif"], "the task 'doors' does not say what it looks like"),

@@ -140,11 +140,6 @@ def test_the_allocator_looks_further_ahead_in_battles(name):
     assert (allocator.gamma, allocator.n_step, allocator.updates, allocator.target_rate) == (0.99, 3, 4, 0.05)
 
 
-@pytest.mark.parametrize("name", ["fast", "long"])
-def test_the_value_of_an_army_ends_with_that_army(name):
-    assert preset(name, "starcraft").actors.ends == "subtask"
-
-
 def test_faithful_has_the_papers_networks_and_losses():
     """And relations to see by, on both levels."""
     for task in ("save-the-city", "starcraft"):

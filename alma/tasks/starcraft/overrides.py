@@ -33,8 +33,6 @@ FAST: Mapping[str, Any] = {
     **_OURS,
     **_AIM,
     "steps": 2_000_000,
-    # With `episode`, another army's breach ends the values of all armies, and some seeds never begin to win.
-    "actors.ends": "subtask",
     "actors.networks.aim": 64,
     "actors.learning_rate": 6e-3,
     "allocator.learning_rate": 3e-3,
