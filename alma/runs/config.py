@@ -86,16 +86,20 @@ def learning_config(config: RunConfig) -> dict[str, Any]:
     return data
 
 
-def check_unedited(config: RunConfig, trained: dict[str, Any], file: Path) -> None:
-    """Raise a ValueError if a checkpoint was trained with another configuration, and name what differs.
+def check_unedited(config: RunConfig, file: Path, trained: dict[str, Any], checkpoint: Path) -> None:
+    """Raise a ValueError that names what differs if a checkpoint was trained with another configuration than a file's.
 
     Options that the version which wrote the checkpoint did not have count as their defaults.
     """
-    changed = sorted(_differences(learning_config(config), learning_config(_build(RunConfig, trained))))
+    try:
+        before = _build(RunConfig, trained)
+    except ValueError as error:
+        raise ValueError(f"{checkpoint} has a configuration that cannot be read: {brief(error)}") from None
+    changed = sorted(_differences(learning_config(config), learning_config(before)))
     if changed:
         raise ValueError(
-            f"{file} was edited since the last checkpoint was made: {'; '.join(changed)}. Undo the edit to continue "
-            "the run, or train anew with other options"
+            f"{file} was edited since the checkpoint {checkpoint.name} was made: {'; '.join(changed)}. "
+            "Undo the edit to continue the run, or train anew with other options"
         )
 
 

@@ -241,7 +241,7 @@ class RunFolder:
         if int(state.env_steps) != int(path.stem):
             raise CheckpointError(f"{path} is damaged: it is the one of step {int(state.env_steps):,}")
         try:
-            check_unedited(config, notes["config"], self.config)
+            check_unedited(config, self.config, notes["config"], path)
         except ValueError as error:
             raise MisfitError(str(error)) from None
         return state, notes
