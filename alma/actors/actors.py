@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.actors.networks import ActorNetworks, greedy, make_networks
 from alma.actors.options import ActorOptions
-from alma.actors.qmix import ActorBatch, actor_batch, qmix_loss
+from alma.actors.qmix import ActorBatch, actor_batch, qmix_loss, with_lambda_returns
 from alma.actors.refil import imagine_groups, refil_loss
 from alma.actors.scope import Scope
 from alma.learning import replay
@@ -150,6 +150,10 @@ class Actors:
             next_allocation=options.next_allocation,
         )
         batch = map_portions(make_batch, transitions, self.portion, axis=1)
+        if options.trace_decay:
+            ended = (windows.steps.terminated | windows.steps.truncated)[: options.window]
+            batch = with_lambda_returns(batch, ended, options.trace_decay)
+        batch = replace(batch, bootstrap=None)
         head = self.networks.head.adapt(learner.params["head"], batch.target, batch.weights)
         learner = replace(learner, params={**learner.params, "head": head})
         return gradient_step(learner, lambda params: self.gradients(params, loss_key, batch), options, clock)

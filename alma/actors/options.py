@@ -71,6 +71,9 @@ class ActorOptions(LearningOptions):
     """Consecutive transitions in each window that is sampled from replay."""
     n_step: int = 5
     """Rewards summed before bootstrapping (n-step); fewer if the allocation changes."""
+    trace_decay: float = 0.0
+    """Lambda of Peng's Q(lambda), from 0 to 1: how far rewards of later steps of a window replace bootstrapped values.
+    0: n-step returns."""
     ends: ValueEnds = "episode"
     """What ends the value of a subtask: that the subtask is finished (subtask), or also that the episode terminates for
     another reason, such as another army breaking through (episode)."""
@@ -89,6 +92,15 @@ class ActorOptions(LearningOptions):
         require(
             not self.imagination or self.networks.mixer != "independent",
             "imagined groups need a mixer: choose another one than independent, or set imagination to 0 (aqmix)",
+        )
+        require(0 <= self.trace_decay <= 1, f"trace_decay must lie between 0 and 1, not {self.trace_decay}")
+        require(
+            not self.trace_decay or (self.window > 1 and self.n_step == 1),
+            "trace_decay needs windows of several steps and one-step targets: set window to 2 or more, and n_step to 1",
+        )
+        require(
+            not self.trace_decay or self.networks.mixer != "independent",
+            "trace_decay needs a value for each subtask: choose another mixer than independent, or set it to 0",
         )
         require_at_least(0, self, "advice")
         require_at_least(1, self, "window", "n_step")

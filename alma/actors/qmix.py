@@ -1,7 +1,7 @@
 """Attention QMIX: double Q-learning of the value of every subtask, mixed from the utilities of its agents."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -10,48 +10,13 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.actors.networks import ActorNetworks, greedy
 from alma.actors.options import NextAllocation, ValueEnds
+from alma.actors.returns import Bootstrap, Returns, lambda_returns, n_step_returns, same_value_continues
 from alma.actors.scope import Sight
-from alma.learning.replay import Step, Windows, pick
+from alma.learning.replay import Windows, pick
 from alma.nn.devices import divisor
 from alma.nn.params import Params
 from alma.play.trees import select
 from alma.task.view import View
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Returns:
-    """n-step returns of windows, as long as their first allocation is kept, and where to bootstrap."""
-
-    rewards: Float[Array, "B K"]
-    """Discounted sums of rewards."""
-    steps: Int[Array, "B"]
-    """Number of rewards summed; bootstrap from the state after so many steps. 0: nothing can be learned here."""
-    ended: Bool[Array, "B"]
-    """Whether the episode ended with the last of these steps, terminated or truncated."""
-    terminated: Bool[Array, "B"]
-    """Whether it terminated."""
-
-
-def n_step_returns(steps: Step, lost: Bool[Array, "T B"], gamma: float) -> Returns:
-    """Sum discounted rewards until the allocation changes or the episode ends, at most over all but the last step.
-
-    Summing stops before a step marked `lost`: its next state is needed and no longer in replay.
-    """
-    length, batch = steps.terminated.shape
-    going = jnp.ones(batch, bool)
-    rewards = jnp.zeros_like(steps.rewards[0])
-    count = jnp.zeros(batch, jnp.int32)
-    ended = terminated = jnp.zeros(batch, bool)
-    for t in range(length - 1):
-        same = jnp.all(steps.allocation[t] == steps.allocation[0], axis=-1)
-        used = going & same & ~lost[t]
-        rewards += gamma**t * jnp.where(used[:, None], steps.rewards[t], 0)
-        count += used
-        terminated |= used & steps.terminated[t]
-        ended |= used & (steps.terminated[t] | steps.truncated[t])
-        going = used & ~ended
-    return Returns(rewards, count, ended, terminated)
 
 
 class Later(NamedTuple):
@@ -104,24 +69,6 @@ def bootstrap_value(
     return networks.head.value(target_params["head"], networks.mix(target_params, utilities, sight, later.last_action))
 
 
-def td_target(
-    networks: ActorNetworks,
-    returns: Returns,
-    value: Float[Array, "B V"],
-    goes_on: Bool[Array, "B K"],
-    sight: Sight,
-    later_sight: Sight,
-    gamma: float,
-    reward_scale: float,
-) -> Float[Array, "B V"]:
-    """Rewards, plus the discounted values of later situations where these go on.
-
-    Rewards belong to the agents present at the first step: the agents of the later situation may be others.
-    """
-    discount = networks.per_value(goes_on * gamma ** returns.steps[:, None], later_sight)
-    return reward_scale * networks.per_value(returns.rewards, sight) + discount * value
-
-
 def has_members(sight: Sight) -> Bool[Array, "*b K"]:
     """Which of the K sets of agents are not empty."""
     return jnp.any(sight.members > 0, axis=-2)
@@ -141,6 +88,8 @@ class ActorBatch:
     target: Float[Array, "B V"]
     weights: Float[Array, "B V"]
     """Weights in the loss: 1 for values of active subtasks with agents, 0 for values that cannot be learned here."""
+    bootstrap: Bootstrap | None = None
+    """The parts of the targets that lambda-returns need; None where they are not needed."""
 
 
 def actor_batch(
@@ -183,7 +132,9 @@ def actor_batch(
     goes_on = networks.scope.active(later.view) & has_members(later_sight)
     goes_on &= outlives_episode | ~returns.terminated[:, None]
     sight = networks.look(first_key, view, allocation)
-    target = td_target(networks, returns, value, goes_on, sight, later_sight, gamma, reward_scale)
+    # Rewards belong to the agents present at the first step: the agents of the later situation may be others.
+    rewards = networks.per_value(returns.rewards, sight)
+    discount = networks.per_value(goes_on * gamma ** returns.steps[:, None], later_sight)
     is_learned = networks.scope.active(view) & has_members(sight) & (returns.steps > 0)[:, None]
     return ActorBatch(
         view=view,
@@ -191,9 +142,27 @@ def actor_batch(
         allocation=allocation,
         last_action=first.last_action.astype(jnp.int32),
         action=first.action.astype(jnp.int32),
-        target=jax.lax.stop_gradient(target),
+        target=jax.lax.stop_gradient(reward_scale * rewards + discount * value),
         weights=networks.per_value(is_learned.astype(jnp.float32), sight),
+        bootstrap=Bootstrap(value, discount, sight.members, later_sight.members),
     )
+
+
+def with_lambda_returns(batch: ActorBatch, ended: Bool[Array, "T B"], decay: float) -> ActorBatch:
+    """The batch with its one-step targets replaced by lambda-returns.
+
+    The batch holds the first transitions of B windows, then the second ones, and so on; `ended` says which of them
+    ended their episode.
+    """
+    if batch.bootstrap is None:
+        raise ValueError("the batch has no bootstrap values")
+
+    def by_step(rows: Float[Array, "n V"]) -> Float[Array, "T B V"]:
+        return rows.reshape(*ended.shape, rows.shape[-1])
+
+    continues = same_value_continues(batch.bootstrap, ended, by_step(batch.weights) > 0)
+    target = lambda_returns(by_step(batch.target), batch.bootstrap, continues, decay)
+    return replace(batch, target=jax.lax.stop_gradient(target.reshape(batch.target.shape)))
 
 
 def td_loss(params: Params, networks: ActorNetworks, batch: ActorBatch, mixed: Float[Array, "B V"]) -> Float[Array, ""]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from alma.files import UNFINISHED, atomic_write, read_json, write_json
 from alma.runs.checkpoint import CheckpointError, MisfitError, load_notes, load_tree, write_tree
-from alma.runs.config import RunConfig, check_unedited, from_json, to_json
-from alma.runs.lock import Lock, locked
+from alma.runs.config import RunConfig, check_unedited, from_json, learning_config, to_json
+from alma.runs.lock import FolderInUseError, Lock, locked
 from alma.runs.notes import check_notes
 from alma.runs.policy import WEIGHTS, Policy
 from alma.runs.result import read_result
@@ -160,6 +160,11 @@ class RunFolder:
         """Raise a ValueError that says what can be done instead if the run is finished."""
         if self.result.exists():
             raise ValueError(f"{self.path} is finished: {self.how_to_continue}, or see its result.json")
+
+    def check_holds(self, config: RunConfig) -> None:
+        """Raise an error if the folder is not that of this run: another process may have created its own run in it."""
+        if learning_config(self.read_config(trust=True)) != learning_config(config):  # only compared, never imported
+            raise FolderInUseError(f"{self.path} was taken by another run meanwhile: choose another folder with --out")
 
     def check_resumable(self) -> None:
         """Raise a ValueError if a run that has been trained has lost its checkpoints: it would begin anew."""

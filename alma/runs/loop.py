@@ -64,6 +64,7 @@ class Run:
 
     def prepare(self) -> None:
         """Make sure that the folder is in order, and that nothing is left of a process that was killed."""
+        self.folder.check_holds(self.config)
         self.folder.check_resumable()
         read_metrics(self.folder.metrics)  # complains of damage, before anything is compiled
         self.folder.checkpoints.mkdir(exist_ok=True)

@@ -115,11 +115,14 @@ def tune_malloc() -> bool:
 
     By default, glibc maps every large temporary array anew and unmaps it when it is freed, so that each use faults its
     pages in again. Only glibc has these settings; elsewhere nothing happens.
+
+    The number of arenas is left alone: with a single one, threads wait for each other at every allocation, which takes
+    long where compiling has left the heap in pieces.
     """
     if platform.system() != "Linux" or platform.libc_ver()[0] != "glibc":
         return False
-    trim_threshold, top_pad, mmap_max, arena_max = -1, -2, -4, -8
-    settings = {trim_threshold: 2**31 - 1, top_pad: 2**26, mmap_max: 0, arena_max: 1}
+    trim_threshold, top_pad, mmap_max = -1, -2, -4
+    settings = {trim_threshold: 2**31 - 1, top_pad: 2**26, mmap_max: 0}
     mallopt = ctypes.CDLL(None).mallopt
     accepted = [mallopt(name, value) == 1 for name, value in settings.items()]
     return all(accepted)

@@ -1,4 +1,4 @@
-"""Returns and targets worked out by hand; the loss of known values."""
+"""Targets worked out by hand; the loss of known values."""
 
 from dataclasses import replace
 
@@ -11,56 +11,12 @@ from helpers.views import AGENTS, SPEC, random_view, without
 from alma.actors.actors import Actors
 from alma.actors.networks import greedy
 from alma.actors.options import ActorNetworkOptions, ActorOptions
-from alma.actors.qmix import ActorBatch, actor_batch, n_step_returns, qmix_loss
+from alma.actors.qmix import ActorBatch, actor_batch, qmix_loss, with_lambda_returns
 from alma.actors.scope import Flat, Masked
-from alma.learning.replay import Step, Windows
+from alma.learning.replay import Step, Windows, unfold
 from alma.nn.popart import PopArt
 
 GAMMA = 0.5
-
-
-def window(rewards, allocations, terminated=(), truncated=()):
-    """One environment, one agent, one subtask; the last step only lends its state."""
-    length = len(rewards)
-
-    def flags(steps):
-        return jnp.asarray([[t in steps] for t in range(length)])
-
-    return Step(
-        state=jnp.arange(length)[:, None],
-        allocation=jnp.asarray(allocations).reshape(length, 1, 1),
-        last_action=jnp.zeros((length, 1, 1), int),
-        action=jnp.zeros((length, 1, 1), int),
-        rewards=jnp.asarray(rewards, jnp.float32).reshape(length, 1, 1),
-        terminated=flags(terminated),
-        truncated=flags(truncated),
-        since_decision=jnp.zeros((length, 1), int),
-        end=jnp.zeros((length, 1), int),
-    )
-
-
-@pytest.mark.parametrize(
-    ("steps", "lost", "reward", "used", "ended"),
-    [
-        (window([1, 2, 4, 8], [0, 0, 0, 0]), (), 1 + 2 / 2 + 4 / 4, 3, False),
-        (window([1, 2, 4, 8], [0, 0, 1, 1]), (), 1 + 2 / 2, 2, False),  # allocated elsewhere at step 2
-        (window([1, 2, 4, 8], [0, 1, 0, 0]), (), 1, 1, False),  # coming back does not help
-        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[1]), (), 1 + 2 / 2, 2, True),
-        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[1]), (1,), 1, 1, False),
-        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[1]), (), 1 + 2 / 2, 2, True),
-        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[1]), (1,), 1, 1, False),  # bootstrap before the lost state
-        (window([1, 2, 4, 8], [0, 0, 0, 0], truncated=[0]), (0,), 0, 0, False),  # nothing to learn
-        (window([1, 2, 4, 8], [0, 0, 0, 0], terminated=[3]), (), 1 + 2 / 2 + 4 / 4, 3, False),  # beyond the window
-        (window([3, 9], [0, 0]), (), 3, 1, False),
-    ],
-)
-def test_returns(steps, lost, reward, used, ended):
-    flags = jnp.asarray([[t in lost] for t in range(len(steps.rewards))])
-    returns = n_step_returns(steps, flags, GAMMA)
-    assert float(returns.rewards[0, 0]) == reward
-    assert int(returns.steps[0]) == used
-    assert bool(returns.ended[0]) is ended
-    assert bool(returns.terminated[0]) is (ended and bool(steps.terminated.any()))
 
 
 def test_greedy_takes_the_best_available():
@@ -303,3 +259,71 @@ def test_the_loss_is_the_mean_square_of_errors_that_count(learned):
     loss, metrics = qmix_loss(params, networks, batch, sight, chosen)
     assert float(loss) == pytest.approx((2**2 + 3**2 + 0) / 3)
     assert float(metrics["actor_value"]) == pytest.approx((3 + 5 + 4) / 3)
+
+
+def consecutive_windows(allocations, terminated=(False, False, False)):
+    """Three steps of one environment, each in a state of its own, and the step after them."""
+    rows = Step(
+        state=jnp.arange(4)[:, None],
+        allocation=jnp.asarray(allocations)[:, None],
+        last_action=jnp.ones((4, 1, AGENTS), int),
+        action=jnp.full((4, 1, AGENTS), 2),
+        rewards=jnp.asarray([[1.0, 2, 4], [8, 6, 2], [3, 5, 7], [0, 0, 0]])[:, None],
+        terminated=jnp.asarray([*terminated, False])[:, None],
+        truncated=jnp.zeros((4, 1), bool),
+        since_decision=jnp.zeros((4, 1), int),
+        end=jnp.zeros((4, 1), int),
+    )
+    return Windows(rows, rows.state, jnp.full((4, 1), 4), has_final_state=jnp.ones((4, 1), bool))
+
+
+def targets_of(learned, windows, n_step, decay=0.0):
+    """Targets of the steps of a window: n-step ones, or one-step targets with traces."""
+    networks, params, target = learned
+    table = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(random_view(seed) for seed in (0, 2, 1, 3)), END_VIEW)
+    batch = actor_batch(
+        params,
+        target,
+        networks,
+        lambda index: jax.tree.map(lambda leaf: leaf[index], table),
+        jax.random.key(0),
+        unfold(windows, n_step + 1),
+        gamma=GAMMA,
+        reward_scale=1.0,
+    )
+    if decay:
+        batch = with_lambda_returns(batch, windows.steps.terminated[:3], decay)
+    return np.asarray(batch.target)
+
+
+def test_full_traces_are_returns_of_the_whole_window(learned):
+    """With lambda 1 and an allocation that is kept, the first target is the return over all steps of the window."""
+    windows = consecutive_windows([ALLOCATION] * 4)
+    traced, whole = targets_of(learned, windows, 1, decay=1.0), targets_of(learned, windows, 3)
+    np.testing.assert_allclose(traced[0, :2], whole[0, :2], rtol=1e-5)
+    assert not np.allclose(traced[0, :2], targets_of(learned, windows, 1)[0, :2])
+
+
+def test_traces_mix_returns_of_all_lengths(learned):
+    """(1 - lambda) times the one-step return, lambda (1 - lambda) times that of two steps, and the rest of three."""
+    windows, decay = consecutive_windows([ALLOCATION] * 4), 0.7
+    one, two, three = (targets_of(learned, windows, n)[0, :2] for n in (1, 2, 3))
+    expected = (1 - decay) * one + decay * (1 - decay) * two + decay**2 * three
+    np.testing.assert_allclose(targets_of(learned, windows, 1, decay)[0, :2], expected, rtol=1e-5)
+
+
+def test_traces_end_with_an_episode(learned):
+    windows = consecutive_windows([ALLOCATION] * 4, terminated=(False, True, False))
+    traced = targets_of(learned, windows, 1, decay=1.0)
+    np.testing.assert_allclose(traced[0, :2], [1 + GAMMA * 8, 2 + GAMMA * 6], rtol=1e-6)
+    np.testing.assert_allclose(traced[1, :2], [8, 6], rtol=1e-6, err_msg="what comes next is another episode")
+
+
+def test_traces_are_cut_for_subtasks_whose_team_changes_only(learned):
+    """The third agent goes from the second subtask to the third: the team of the first one goes on as it was."""
+    moved = jnp.asarray([0, 0, 2])
+    windows = consecutive_windows([ALLOCATION, moved, moved, moved])
+    traced, one_step = targets_of(learned, windows, 1, decay=1.0), targets_of(learned, windows, 1)
+    assert traced[0, 0] == pytest.approx(targets_of(learned, consecutive_windows([ALLOCATION] * 4), 3)[0, 0], rel=1e-5)
+    assert traced[0, 1] == one_step[0, 1]
+    assert traced[1, 2] != one_step[1, 2], "the team of the third subtask stays from then on"

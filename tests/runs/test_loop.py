@@ -296,6 +296,17 @@ def test_two_processes_do_not_train_in_one_folder(tmp_path):
         pass
 
 
+def test_a_run_does_not_train_in_the_folder_of_another(tmp_path):
+    """Two processes create a run in the same new folder, one right after the other."""
+    first = begin(tmp_path / "run")
+    other = replace(CONFIG, seed=7)
+    first.folder.create(other)
+    with pytest.raises(ValueError, match="was taken by another run"):
+        first.train()
+    assert first.folder.read_config(trust=True) == other
+    assert not first.folder.saved()
+
+
 def test_a_folder_in_use_is_neither_started_over_nor_made_longer(whole, tmp_path):
     shutil.copytree(whole.folder.path, tmp_path / "used")
     folder = RunFolder(tmp_path / "used")
