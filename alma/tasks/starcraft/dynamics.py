@@ -102,10 +102,10 @@ def battle_status(rules: Rules, state: State) -> BattleStatus:
 
 
 def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:
-    """One step of half a second: orders are given, then units move and fight."""
+    """One step of half a second: orders are given, units move and fight, then armies may switch, which agents see before
+    they act again."""
     dwell_key, fight_key = jax.random.split(key)
     status_before = battle_status(rules, state)
-    state = switch_armies(rules, dwell_key, state, status_before)
     orders, targets = give_orders(rules, state, actions)
     ordered = replace(state.units, target=targets)
     fought = fight(rules.types, fight_key, ordered, orders, LOOPS_PER_STEP, rules.map_size)
@@ -121,7 +121,8 @@ def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tup
     status_after = battle_status(rules, after)
     outcome = outcome_of_step(rules, state, after, status_before, status_after)
     outcome = replace(outcome, metrics={**outcome.metrics, **focus_of_fire(state, targets[: state.agents])})
-    return replace(after, units=apply_heal_bonus(rules, after, status_after.beaten & ~status_before.beaten)), outcome
+    healed = apply_heal_bonus(rules, after, status_after.beaten & ~status_before.beaten)
+    return switch_armies(rules, dwell_key, replace(after, units=healed), status_after), outcome
 
 
 def outcome_of_step(

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.tasks.starcraft import combat
 from alma.tasks.starcraft.combat import NOTHING, Orders, Units
-from alma.tasks.starcraft.dynamics import State
+from alma.tasks.starcraft.dynamics import State, battle_status, switch_armies
 from alma.tasks.starcraft.rules import Rules
 from alma.tasks.starcraft.units import ENERGY_START
 
@@ -17,8 +17,8 @@ SPREAD_LOOPS = 40
 
 
 def draw_battle(rules: Rules, key: PRNGKeyArray) -> State:
-    """Draw the initial state of a battle."""
-    keys = jax.random.split(key, 8)
+    """Draw the initial state of a battle, in which at least one army attacks already."""
+    *keys, switch_key = jax.random.split(key, 9)
     team = jax.random.randint(keys[0], (), 0, len(rules.teams))
     ours = _fill_slots(keys[1], jnp.asarray(rules.teams)[team], rules.max_agents)
     theirs = _fill_slots(keys[2], jnp.asarray(rules.enemy_teams)[team], rules.max_enemies)
@@ -28,7 +28,7 @@ def draw_battle(rules: Rules, key: PRNGKeyArray) -> State:
     position = _start_positions(rules, keys[5], kind, army, start)
     timer = jax.random.randint(keys[6], exists.shape, 0, rules.first_attack)
     earliest = jnp.min(jnp.where(exists, timer, rules.first_attack))
-    return State(
+    state = State(
         units=_fresh_units(rules, kind, position),
         army=army.astype(jnp.int8),
         start=start,
@@ -40,6 +40,7 @@ def draw_battle(rules: Rules, key: PRNGKeyArray) -> State:
         order=jax.random.permutation(keys[7], rules.max_agents).astype(jnp.int8),
         time=jnp.int16(0),
     )
+    return switch_armies(rules, switch_key, state, battle_status(rules, state))
 
 
 def _fill_slots(key: PRNGKeyArray, counts: Int[Array, "T"], slots: int) -> Int[Array, "slots"]:

@@ -82,10 +82,17 @@ def test_places(drawn):
 
 
 def test_one_army_attacks_at_once(drawn):
-    _rules, state = drawn
-    timer = np.where(state.exists, state.timer, 99)
-    assert (timer.min(axis=1) == 0).all()
-    assert timer[state.exists].max() <= 19
+    """And has drawn when it will retreat; those that come later do so within 19 steps. Medivacs alone stay away."""
+    rules, state = drawn
+    timer, attacking = state.timer[state.exists], state.attacking[state.exists]
+    assert set(timer[attacking]) == set(range(10, 20)), "11 to 20 steps, of which one is counted"
+    assert timer[~attacking & (timer < 10)].min() == 0
+    assert timer.max() == 19
+    fights = np.asarray(rules.table.fights)[np.maximum(state.units.kind[:, rules.max_agents :], 0)]
+    harmless = (state.exists & ~(np.asarray(state.of_army) & fights[:, None]).any(axis=-1)).any(axis=1)
+    assert (state.attacking.any(axis=1) | harmless).all()
+    assert not state.attacking[~state.exists].any()
+    assert not state.since_switch.any()
 
 
 def test_armies_from_one_side():
@@ -125,22 +132,26 @@ def test_one_army_can_stand_elsewhere_than_all_others():
 
 
 def test_armies_attack_and_retreat():
-    """A timer of 0: the army sets out at once, attacks for 11 to 20 steps, then goes home."""
+    """A timer of 0: the army attacks after this step, for 11 to 20 steps, then goes home. That it has switched is seen
+    before it moves."""
     rules = Rules(base_radius=0.01)
     step = jax.jit(StarCraft(rules).step)
     state = a_state(rules, [("zealot", 2.0, 2.0)], [("zealot", 16.0, 30.0)])
     state = replace(state, timer=state.timer.at[0].set(0))
-    attacking, place = [], []
+    attacking, place, since = [], [], []
     for t in range(44):
         state, _ = step(jax.random.fold_in(KEY, t), state, STAY)
         attacking.append(bool(state.attacking[0]))
         place.append(float(state.units.position[8, 1]))
+        since.append(int(state.since_switch[0]))
     switches = np.flatnonzero(np.diff(attacking)) + 1
     assert attacking[0]
+    assert since[:3] == [0, 1, 2]
+    assert place[:2] == [pytest.approx(30, abs=0.1), pytest.approx(30 - 1.125, abs=0.1)]
     assert 11 <= switches[0] <= 20
     assert 11 <= switches[1] - switches[0] <= 20
-    assert place[10] == pytest.approx(30 - 11 * 1.125, abs=0.1)
-    assert place[switches[1] - 1] > place[switches[0] - 1]
+    assert place[11] == pytest.approx(30 - 11 * 1.125, abs=0.1)
+    assert place[switches[1]] > place[switches[0]]
 
 
 def test_who_retreats_does_not_shoot():
