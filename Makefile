@@ -11,10 +11,11 @@ demo: setup
 	$(BIN)/alma demo
 
 # Linters, types, and the tests that compile next to nothing.
-QUICK := tests/test_layers.py tests/task/test_registry.py tests/task/test_task.py tests/training/test_options.py \
-	tests/learning/test_schedules.py tests/tasks/save_the_city/test_rules.py tests/tasks/starcraft/test_rules.py \
-	tests/cli/test_arguments.py tests/cli/test_help.py tests/cli/test_resume.py tests/runs/test_sinks.py \
-	tests/runs/test_progress.py tests/reproduce/test_figures.py tests/viewer/test_page.py tests/viewer/test_page_data.py
+QUICK := tests/test_layers.py tests/test_fidelity.py tests/task/test_registry.py tests/task/test_task.py \
+	tests/training/test_options.py tests/learning/test_schedules.py tests/tasks/save_the_city/test_rules.py \
+	tests/tasks/starcraft/test_rules.py tests/cli/test_arguments.py tests/cli/test_help.py tests/cli/test_resume.py \
+	tests/runs/test_sinks.py tests/runs/test_progress.py tests/reproduce/test_figures.py tests/viewer/test_page.py \
+	tests/viewer/test_page_data.py
 
 check: setup
 	$(BIN)/ruff check .
