@@ -43,9 +43,13 @@ class Seats:
         return seats
 
     def choose(self, count: int) -> Int[np.ndarray, "N"]:
-        """Seats for new episodes, of which there must be enough: empty ones, then those not used for longest."""
+        """Seats for new episodes, of which there must be enough: the first empty ones, then those not used for longest.
+
+        Every seat that was ever used has a copy of the simulator, so empty seats are used again before new ones.
+        """
         self._clock += 1
-        order = np.lexsort((np.arange(len(self.episode)), self._used, self.episode != EMPTY))
+        occupied = self.episode != EMPTY
+        order = np.lexsort((np.arange(len(occupied)), np.where(occupied, self._used, 0), occupied))
         chosen = np.sort(order[:count])
         self._used[chosen] = self._clock
         return chosen

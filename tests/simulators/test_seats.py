@@ -39,6 +39,17 @@ def test_empty_seats_are_taken_first_then_those_that_were_not_used_for_longest()
     assert begin(seats, 3)[0].tolist() == sorted([*first, second[1]])
 
 
+def test_seats_are_used_again_before_others():
+    """Each seat that was ever used costs the memory of a simulator."""
+    seats = Seats(100)
+    used = set()
+    for _ in range(10):
+        chosen, _ = begin(seats, 3)
+        used |= set(chosen.tolist())
+        seats.leave(chosen)
+    assert used == {0, 1, 2}
+
+
 def test_episodes_have_numbers_of_their_own():
     seats = Seats(3)
     numbers = np.concatenate([begin(seats, 3)[1] for _ in range(4)])
