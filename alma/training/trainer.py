@@ -396,7 +396,7 @@ def _small(numbers: Int[Array, "N A"]) -> Int[Array, "N A"]:
 
 
 def _step_metrics(outcome: Outcome) -> Metrics:
-    """Sums over environments."""
+    """Sums over environments, which `SUMS` in `alma/runs/metrics.py` names."""
     return {
         "episodes": jnp.sum(outcome.done, dtype=jnp.float32),
         "solved": jnp.sum(outcome.success, dtype=jnp.float32),
