@@ -64,8 +64,9 @@ def train(
 
     `task` is a registered name or `module:Class`, `task_options` are its options. `preset` is the name of a preset, or
     a preset file (.toml, .json). `options` are hyperparameters that differ from the preset, by their path:
-    `{"actors.n_step": 3, "steps": 100_000}`. `actors` chooses attention QMIX alone (`aqmix`) or with REFIL (`refil`);
-    None leaves that to the preset. `devices` is the number of devices to share the run out over: accelerators, or
+    `{"actors.n_step": 3, "steps": 100_000}`. `actors` chooses the loss of the actors: the TD loss of
+    the mixed values (`aqmix`), or also that of REFIL's imagined groups (`refil`); None leaves that to the preset. The
+    mixer is an option, `actors.networks.mixer`. `devices` is the number of devices to share the run out over: accelerators, or
     processor cores if there are none and JAX was not used before. `on_progress` is called after every chunk of
     training. `wandb` logs to Weights & Biases too. `force` deletes an earlier run in the folder. `alma.resume`
     continues an interrupted run.

@@ -49,7 +49,7 @@ class ActionExploration(NamedTuple):
 
 @dataclass(frozen=True)
 class Actors:
-    """Actors that learn by attention QMIX, optionally with REFIL. `scope` says what an allocation means to them."""
+    """Actors that learn by Q-learning of mixed utilities, optionally with REFIL's imagined groups."""
 
     spec: TaskSpec
     options: ActorOptions
@@ -183,7 +183,7 @@ class Actors:
     def value_loss(
         self, params: Params, key: PRNGKeyArray, batch: ActorBatch, strategy: Strategy
     ) -> tuple[Float[Array, ""], Metrics]:
-        """The loss of attention QMIX, interpolated with that of REFIL if imagination is not 0."""
+        """The TD loss of the mixed values, interpolated with that of imagined groups if imagination is not 0."""
         look_key, group_key = jax.random.split(key)
         sight = self.networks.look(look_key, batch.view, batch.allocation)
         share, masks = self.options.imagination, sight.attends[:, None]

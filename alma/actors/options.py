@@ -81,7 +81,8 @@ class ActorOptions(LearningOptions):
     """Allocation under which the best actions in the next state are chosen when bootstrapping: the one that agents
     acted under (kept), or the one in force in the next state (renewed). They are always valued under the first."""
     imagination: float = 0.0
-    """Weight of REFIL's loss with imagined groups (lambda), from 0 to 1; 0 is attention QMIX alone."""
+    """Weight of the loss of REFIL's imagined groups (lambda), from 0 to 1; the rest is the TD loss of the mixed values.
+    0: no imagined groups."""
     advice: float = 5e-5
     """Weight of the variational terms that make actions depend on a coach's strategy (lambda_vi of COPA)."""
     networks: ActorNetworkOptions = field(default_factory=ActorNetworkOptions)

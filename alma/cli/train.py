@@ -67,8 +67,8 @@ class Train:
     method: str = "alma"
     """Method to train (`alma methods` lists them), or your own as module:NAME."""
     actors: Literal["aqmix", "refil"] | None = None
-    """How actors learn: by attention QMIX (aqmix), or with REFIL's imagined groups as well (refil). If not given, as
-    the preset has it for the task."""
+    """Loss of the actors: the TD loss of the mixed values (aqmix), or also that of REFIL's imagined groups (refil). If
+    not given, as the preset has it for the task. The mixer is another option, --actors.networks.mixer."""
     preset: PresetOrFile = "fast"
     """Preset that all options below start from: fast (minutes on few cores), long (half an hour), faithful (the paper's
     networks and losses, otherwise as fast), paper (everything as in the paper; days), tiny (a first look), or a preset
