@@ -67,7 +67,7 @@ def bootstrap_value(
     strategy = networks.advise(params, live_key, later.decision_view)
     best = greedy(networks.utilities(params, choosing_sight, later.last_action, strategy), available)
     strategy = networks.advise(target_params, target_key, later.decision_view)
-    masks = sight.attends[:, None]
+    masks = sight.utility_mask[:, None]
     utilities = networks.chosen_utilities(target_params, masks, sight, later.last_action, best, strategy)[:, 0]
     return networks.head.value(target_params["head"], networks.mix(target_params, utilities, sight, later.last_action))
 

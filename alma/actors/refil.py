@@ -32,5 +32,5 @@ def refil_loss(
     chosen: Float[Array, "B 2 A"],
 ) -> Float[Array, ""]:
     """TD loss of the values mixed from utilities within and across groups, with the same targets as `qmix_loss`."""
-    mixed = networks.mix_groups(params, chosen, sight, sight.relates[:, None] & groups, batch.last_action)
+    mixed = networks.mix_groups(params, chosen, sight, sight.mixer_mask[:, None] & groups, batch.last_action)
     return td_loss(params, networks, batch, mixed)
