@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from alma.play.episodes import play_episodes
+from alma.play.episodes import EVALUATION_SEED, play_episodes
 from alma.play.summary import Results
 from alma.runs import runtime
 from alma.runs.config import RunConfig, check_seed
@@ -121,7 +121,7 @@ def evaluate(
     policy: Policy | str | Path,
     *,
     episodes: int = 512,
-    seed: int = 1_000_000,
+    seed: int = EVALUATION_SEED,
     actors: Policy | str | None = None,
     allocator: Policy | str | None = None,
     task_options: Mapping[str, Any] | None = None,
@@ -145,7 +145,7 @@ def watch(
     *,
     out: str | Path = "replay.html",
     episodes: int = 3,
-    seed: int = 1_000_000,
+    seed: int = EVALUATION_SEED,
     actors: Policy | str | None = None,
     allocator: Policy | str | None = None,
     task_options: Mapping[str, Any] | None = None,

@@ -167,6 +167,10 @@ MOST_EPISODES = 10_000_000
 """Most episodes that are played at a time; their results are kept in memory."""
 
 
+EVALUATION_SEED = 1_000_000
+"""Default seed of evaluations and replays: not one of the small numbers that training usually starts from."""
+
+
 def check_episodes(count: int, most: int = MOST_EPISODES) -> None:
     """Raise a ValueError unless the number of episodes lies between 1 and `most`."""
     if not 1 <= count <= most:

@@ -15,6 +15,7 @@ from typing import Any
 from alma.files import brief
 from alma.task import registry
 from alma.task.importing import Trust, check_trusted
+from alma.task.spec import LARGEST_INTEGER
 from alma.task.task import Task
 from alma.training import methods
 from alma.training.methods import LearningTeam, make_team
@@ -26,8 +27,8 @@ from alma.training.trainer import Trainer
 
 def check_seed(seed: int) -> None:
     """Raise a ValueError unless JAX accepts the seed."""
-    if not 0 <= seed < 2**31:
-        raise ValueError(f"seed must lie between 0 and {2**31 - 1}, not {seed}")
+    if not 0 <= seed <= LARGEST_INTEGER:
+        raise ValueError(f"seed must lie between 0 and {LARGEST_INTEGER}, not {seed}")
 
 
 @dataclass(frozen=True)
