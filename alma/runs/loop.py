@@ -15,7 +15,6 @@ import numpy as np
 
 from alma.files import write_json
 from alma.play.episodes import play_episodes
-from alma.play.summary import summarise
 from alma.play.team import TeamParams
 from alma.runs import distributed, runtime
 from alma.runs.config import RunConfig, learning_config, to_json
@@ -170,7 +169,7 @@ class Run:
         seed = (self.config.seed * 1_000_003 + step) % 2**31
         task, team = self.trainer.task, self.trainer.team
         results = listening(lambda: play_episodes(task, team, params, episodes, seed), heard)
-        summary = {"step": step, "minutes": self.seconds / 60, **summarise(results)}
+        summary = {"step": step, "minutes": self.seconds / 60, **results.summary()}
         self.evaluations = [*self.evaluations, summary]
         flat = {f"{EVALUATION}{name}": value for name, value in summary.items() if name not in ("step", "minutes")}
         self._write(step, flat)
