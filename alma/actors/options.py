@@ -75,8 +75,8 @@ class ActorOptions(LearningOptions):
     """Lambda of Peng's Q(lambda), from 0 to 1: how far rewards of later steps of a window replace bootstrapped values.
     0: n-step returns."""
     ends: ValueEnds = "episode"
-    """What ends the value of a subtask: that the subtask is finished (subtask), or also that the episode terminates for
-    another reason, such as another army breaking through (episode)."""
+    """Where TD targets stop bootstrapping: only where the subtask is finished (subtask), or also where the episode
+    terminates for another reason, such as another army breaking through (episode)."""
     next_allocation: NextAllocation = "kept"
     """Allocation under which the best actions in the next state are chosen when bootstrapping: the one that agents
     acted under (kept), or the one in force in the next state (renewed). They are always valued under the first."""

@@ -40,7 +40,7 @@ class AllocatorNetworkOptions:
 
 @dataclass(frozen=True)
 class AllocatorExplorationOptions:
-    """How the allocator explores in training. How much is scheduled for all: see `ExplorationOptions`."""
+    """How the allocator explores in training. `ExplorationOptions` schedules how much; thompson uses no schedule."""
 
     kind: Literal["epsilon", "noise", "thompson"] = "epsilon"
     """How allocations are explored: by random subtasks for single agents, as in the paper (epsilon), by noise on the
