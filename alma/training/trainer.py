@@ -54,7 +54,11 @@ MAX_INDICES = 128
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """The whole state of a run."""
+    """The whole state of a run.
+
+    A new field also belongs into `SHARED` (`alma/training/sharding.py`) if its arrays have rows for environments, and
+    into `_changed_by_update` if updates change it.
+    """
 
     key: PRNGKeyArray
     rollout: Rollout
