@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from alma.play.episodes import play_episodes
+from alma.play.episodes import EVALUATION_SEED, play_episodes
 from alma.play.summary import Results
 from alma.runs import runtime
 from alma.runs.config import RunConfig, check_seed
@@ -15,14 +15,14 @@ from alma.runs.folder import RunFolder
 from alma.runs.loop import Run, extend
 from alma.runs.loop import train as train_runs
 from alma.runs.memory import check_room
-from alma.runs.policy import Policy, load
+from alma.runs.policy import Policy, load, name_of
 from alma.runs.progress import Progress
 from alma.runs.sinks import require_wandb
 from alma.training.options import with_overrides
 from alma.training.preset_file import find_preset
 from alma.training.presets import with_actors
 from alma.viewer.page import PAGE, write_page
-from alma.viewer.page_data import Side, TeamLabels, page_data
+from alma.viewer.page_data import Side, page_data, team_labels
 from alma.viewer.record import record
 
 OnProgress = Callable[[Progress], None]
@@ -64,8 +64,9 @@ def train(
 
     `task` is a registered name or `module:Class`, `task_options` are its options. `preset` is the name of a preset, or
     a preset file (.toml, .json). `options` are hyperparameters that differ from the preset, by their path:
-    `{"actors.n_step": 3, "steps": 100_000}`. `actors` chooses attention QMIX alone (`aqmix`) or with REFIL (`refil`);
-    None leaves that to the preset. `devices` is the number of devices to share the run out over: accelerators, or
+    `{"actors.n_step": 3, "steps": 100_000}`. `actors` chooses the loss of the actors: the TD loss of the mixed values
+    (`aqmix`), or also that of REFIL's imagined groups (`refil`); None leaves that to the preset. The mixer is an
+    option, `actors.networks.mixer`. `devices` is the number of devices to share the run out over: accelerators, or
     processor cores if there are none and JAX was not used before. `on_progress` is called after every chunk of
     training. `wandb` logs to Weights & Biases too. `force` deletes an earlier run in the folder. `alma.resume`
     continues an interrupted run.
@@ -120,7 +121,7 @@ def evaluate(
     policy: Policy | str | Path,
     *,
     episodes: int = 512,
-    seed: int = 1_000_000,
+    seed: int = EVALUATION_SEED,
     actors: Policy | str | None = None,
     allocator: Policy | str | None = None,
     task_options: Mapping[str, Any] | None = None,
@@ -144,7 +145,7 @@ def watch(
     *,
     out: str | Path = "replay.html",
     episodes: int = 3,
-    seed: int = 1_000_000,
+    seed: int = EVALUATION_SEED,
     actors: Policy | str | None = None,
     allocator: Policy | str | None = None,
     task_options: Mapping[str, Any] | None = None,
@@ -158,10 +159,10 @@ def watch(
     if out.suffix.lower() != PAGE:
         raise ValueError(f"a page ends in {PAGE}, not in {out.suffix!r}: write pictures with `alma watch --out`")
     check_seed(seed)
-    policy = _loaded(policy, trust)
-    task = policy.task_with(task_options)
-    labels = TeamLabels(str(out.stem), policy.config.method, allocator if isinstance(allocator, str) else "")
-    recordings = record(task, *policy.team_with(actors, allocator, task), episodes, seed)
+    loaded = _loaded(policy, trust)
+    task = loaded.task_with(task_options)
+    labels = team_labels(name_of(policy), loaded.config.method, name_of(actors), name_of(allocator))
+    recordings = record(task, *loaded.team_with(actors, allocator, task), episodes, seed)
     return write_page(out, page_data(task, [Side(labels, recordings)], seed))
 
 

@@ -1,6 +1,7 @@
 """The public names, and training, evaluating and watching from Python."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -93,6 +94,20 @@ def test_a_policy_can_be_watched(tmp_path):
     assert "save-the-city" in page.read_text()
     with pytest.raises(ValueError, match=r"a page ends in \.html, not in '.gif'"):
         alma.watch("pretrained:save-the-city", out=tmp_path / "replay.gif")
+
+
+def test_a_page_says_who_plays(trained, tmp_path):
+    policy, out, _ = trained
+
+    def side(of, **replaced):
+        page = alma.watch(of, out=tmp_path / "replay.html", episodes=1, trust=True, **replaced)
+        data = json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)[1])
+        return data["sides"][0]
+
+    assert side(out)["label"] == str(out)
+    shown = side(policy, actors="scripted", allocator=policy)
+    assert shown["label"] == f"{DOORS}, alma, seed 3, actors: scripted"
+    assert (shown["method"], shown["allocator"]) == ("alma", f"{DOORS}, alma, seed 3")
 
 
 def test_tasks_override_options_of_presets(monkeypatch):

@@ -49,7 +49,7 @@ class ActionExploration(NamedTuple):
 
 @dataclass(frozen=True)
 class Actors:
-    """Actors that learn by attention QMIX, optionally with REFIL. `scope` says what an allocation means to them."""
+    """Actors that learn by Q-learning of mixed utilities, optionally with REFIL's imagined groups."""
 
     spec: TaskSpec
     options: ActorOptions
@@ -117,7 +117,7 @@ class Actors:
     def explain_actions(self, params: Params, key: PRNGKeyArray, situation: Situation) -> ActionValues:
         """The utilities of all actions, which of them are available, and the entities that each agent attends to."""
         sight = self.networks.look(key, situation.view, jnp.asarray(situation.allocation))
-        return ActionValues(self.values(params, key, situation), self._available(situation), sight.attends)
+        return ActionValues(self.values(params, key, situation), self._available(situation), sight.utility_mask)
 
     def _available(self, situation: Situation) -> Bool[Array, "*b A U"]:
         return self.scope.available(situation.view, jnp.asarray(situation.allocation))
@@ -183,10 +183,10 @@ class Actors:
     def value_loss(
         self, params: Params, key: PRNGKeyArray, batch: ActorBatch, strategy: Strategy
     ) -> tuple[Float[Array, ""], Metrics]:
-        """The loss of attention QMIX, interpolated with that of REFIL if imagination is not 0."""
+        """The TD loss of the mixed values, interpolated with that of imagined groups if imagination is not 0."""
         look_key, group_key = jax.random.split(key)
         sight = self.networks.look(look_key, batch.view, batch.allocation)
-        share, masks = self.options.imagination, sight.attends[:, None]
+        share, masks = self.options.imagination, sight.utility_mask[:, None]
         groups = self._groups(group_key, masks) if share else masks[:, :0]
         masks = jnp.concatenate([masks, masks & groups], axis=1)
         chosen = self.networks.chosen_utilities(params, masks, sight, batch.last_action, batch.action, strategy)

@@ -42,8 +42,8 @@ class CoachedNetworks(ActorNetworks):
         sight = self.look_as_coach(key, view)
         return {
             **super().init(actor_key, view, allocation),
-            "coach": self.coach.init(coach_key, sight.view, sight.relates),
-            "recogniser": self.recogniser.init(recogniser_key, sight.view, sight.relates, allocation),
+            "coach": self.coach.init(coach_key, sight.view, sight.mixer_mask),
+            "recogniser": self.recogniser.init(recogniser_key, sight.view, sight.mixer_mask, allocation),
         }
 
     def look_as_coach(self, key: PRNGKeyArray, view: View) -> Sight:
@@ -55,7 +55,7 @@ class CoachedNetworks(ActorNetworks):
     def strategies(self, params: Params, key: PRNGKeyArray, view: View) -> Gaussian:
         """The distribution of each agent's strategy."""
         sight = self.look_as_coach(key, view)
-        return self.coach.apply(params["coach"], sight.view, sight.relates)
+        return self.coach.apply(params["coach"], sight.view, sight.mixer_mask)
 
     def advise(self, params: Params, key: PRNGKeyArray, view: View) -> Float[Array, "*b A H"]:
         look_key, draw_key = jax.random.split(key)
@@ -67,7 +67,7 @@ class CoachedNetworks(ActorNetworks):
     def recognise(self, params: Params, key: PRNGKeyArray, view: View, actions: Int[Array, "*b A"]) -> Gaussian:
         """The distribution of each agent's strategy, inferred from the actions."""
         sight = self.look_as_coach(key, view)
-        return self.recogniser.apply(params["recogniser"], sight.view, sight.relates, actions)
+        return self.recogniser.apply(params["recogniser"], sight.view, sight.mixer_mask, actions)
 
 
 @dataclass(frozen=True)

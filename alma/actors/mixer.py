@@ -1,7 +1,7 @@
 """Mixers: combine the utilities of the agents allocated to a subtask into the value of the subtask.
 
 A mixer takes utilities under G masks at once: one for the TD loss, two for that of REFIL's imagined groups.
-`members` says which agents contribute to each of the K values.
+`sight.members` says which agents contribute to each of the K values.
 """
 
 from typing import Literal
@@ -18,6 +18,20 @@ from alma.nn.layers import Dense, flat_dot_general
 
 class Mixer(nn.Module):
     """Base class of mixers. By default, a mixer outputs one value for each of K sets of agents (V = K)."""
+
+    def __call__(
+        self,
+        utilities: Float[Array, "*b G A"],
+        sight: Sight,
+        groups: Bool[Array, "*b G A E"],
+        last_action: Int[Array, "*b A"],
+    ) -> Float[Array, "*b V"]:
+        """The values of a situation, given the utilities of the actions that agents take, under each of G masks.
+
+        `groups` are these masks as far as mixers attend: `sight.mixer_mask`, or its parts within and across imagined
+        groups. `last_action` are the actions of the step before.
+        """
+        raise NotImplementedError
 
     def per_value(self, quantities: Float[Array, "*b K"], members: Float[Array, "*b A K"]) -> Float[Array, "*b V"]:
         """Map quantities of the K sets of agents, such as rewards, to the V values that are learned."""
@@ -63,7 +77,7 @@ class SumAndValue(Mixer):
     ) -> Float[Array, "*b K"]:
         view, members = sight.view, sight.members
         features = with_actions(view, last_action, self.actions)
-        seen = nn.relu(self.trunk(features, view.relations, sight.relates[..., None, :, :]))[..., 0, :, :]
+        seen = nn.relu(self.trunk(features, view.relations, sight.mixer_mask[..., None, :, :]))[..., 0, :, :]
         together = jnp.einsum("...aw,...ak->...kw", seen, members) / members.shape[-2]
         value = Dense(1, name="value")(nn.relu(Dense(self.hidden, name="hidden")(together)))[..., 0]
         return jnp.einsum("...ga,...ak->...k", utilities, members) + value
@@ -133,7 +147,7 @@ class Qmix(Mixer):
             return attend(inputs[name], masks, relations)
 
         def mean_of_members(name: str, mean: bool = False) -> Float[Array, "*b K W"]:
-            rows = hypernetwork(name, sight.relates[..., None, :, :], mean)[..., 0, :, :]
+            rows = hypernetwork(name, sight.mixer_mask[..., None, :, :], mean)[..., 0, :, :]
             return jnp.einsum("...aw,...ak->...kw", rows, members) / rows.shape[-2]
 
         first = self._positive(hypernetwork("first", groups))

@@ -37,8 +37,8 @@ class ActorNetworks:
         sight = self.look(key, view, allocation)
         utilities = jnp.zeros((*allocation.shape[:-1], 1, allocation.shape[-1]))
         return {
-            "utility": self.utility.init(utility_key, sight.view, sight.attends[..., None, :, :], allocation),
-            "mixer": self.mixer.init(mixer_key, utilities, sight, sight.relates[..., None, :, :], allocation),
+            "utility": self.utility.init(utility_key, sight.view, sight.utility_mask[..., None, :, :], allocation),
+            "mixer": self.mixer.init(mixer_key, utilities, sight, sight.mixer_mask[..., None, :, :], allocation),
             "head": self.head.init(),
         }
 
@@ -58,7 +58,7 @@ class ActorNetworks:
         self, params: Params, sight: Sight, last_action: Int[Array, "*b A"], strategy: Strategy = None
     ) -> Float[Array, "*b A U"]:
         """The utility of every action of every agent."""
-        masks = sight.attends[..., None, :, :]
+        masks = sight.utility_mask[..., None, :, :]
         return self.utility.apply(params["utility"], sight.view, masks, last_action, strategy)[..., 0, :, :]
 
     def chosen_utilities(
@@ -77,7 +77,7 @@ class ActorNetworks:
         self, params: Params, chosen: Float[Array, "*b A"], sight: Sight, last_action: Int[Array, "*b A"]
     ) -> Float[Array, "*b V"]:
         """Raw outputs of the mixer, given the utilities of the chosen actions; the head turns them into values."""
-        return self.mix_groups(params, chosen[..., None, :], sight, sight.relates[..., None, :, :], last_action)
+        return self.mix_groups(params, chosen[..., None, :], sight, sight.mixer_mask[..., None, :, :], last_action)
 
     def mix_groups(
         self,
@@ -116,13 +116,13 @@ def make_mixer(options: ActorNetworkOptions, things: int | None, spec: TaskSpec)
         return SumAndValue(trunk, actions, options.mixer_width)
     if options.mixer == "qmix":
         return Qmix(
-            actions,
-            options.mixer_width,
-            options.hyper_width,
-            options.heads,
-            options.mixing,
-            options.offsets,
-            options.relations,
+            actions=actions,
+            width=options.mixer_width,
+            hyper_width=options.hyper_width,
+            heads=options.heads,
+            weights=options.mixing,
+            offsets=options.offsets,
+            use_relations=options.relations,
         )
     return Sum() if options.mixer == "sum" else Independent()
 

@@ -75,13 +75,14 @@ class ActorOptions(LearningOptions):
     """Lambda of Peng's Q(lambda), from 0 to 1: how far rewards of later steps of a window replace bootstrapped values.
     0: n-step returns."""
     ends: ValueEnds = "episode"
-    """What ends the value of a subtask: that the subtask is finished (subtask), or also that the episode terminates for
-    another reason, such as another army breaking through (episode)."""
+    """Where TD targets stop bootstrapping: only where the subtask is finished (subtask), or also where the episode
+    terminates for another reason, such as another army breaking through (episode)."""
     next_allocation: NextAllocation = "kept"
     """Allocation under which the best actions in the next state are chosen when bootstrapping: the one that agents
     acted under (kept), or the one in force in the next state (renewed). They are always valued under the first."""
     imagination: float = 0.0
-    """Weight of REFIL's loss with imagined groups (lambda), from 0 to 1; 0 is attention QMIX alone."""
+    """Weight of the loss of REFIL's imagined groups (lambda), from 0 to 1; the rest is the TD loss of the mixed values.
+    0: no imagined groups."""
     advice: float = 5e-5
     """Weight of the variational terms that make actions depend on a coach's strategy (lambda_vi of COPA)."""
     networks: ActorNetworkOptions = field(default_factory=ActorNetworkOptions)

@@ -1,4 +1,7 @@
-"""Attention QMIX: double Q-learning of the value of every subtask, mixed from the utilities of its agents."""
+"""Double Q-learning of the value of every subtask, mixed from the utilities of its agents, as in QMIX.
+
+It is the same for all mixers (`alma/actors/mixer.py`), `Qmix` and the sum of VDN among them.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -64,7 +67,7 @@ def bootstrap_value(
     strategy = networks.advise(params, live_key, later.decision_view)
     best = greedy(networks.utilities(params, choosing_sight, later.last_action, strategy), available)
     strategy = networks.advise(target_params, target_key, later.decision_view)
-    masks = sight.attends[:, None]
+    masks = sight.utility_mask[:, None]
     utilities = networks.chosen_utilities(target_params, masks, sight, later.last_action, best, strategy)[:, 0]
     return networks.head.value(target_params["head"], networks.mix(target_params, utilities, sight, later.last_action))
 
@@ -174,7 +177,7 @@ def td_loss(params: Params, networks: ActorNetworks, batch: ActorBatch, mixed: F
 def qmix_loss(
     params: Params, networks: ActorNetworks, batch: ActorBatch, sight: Sight, chosen: Float[Array, "B A"]
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """The TD loss of attention QMIX, given the utilities of the actions taken, and metrics."""
+    """The TD loss of the mixed values, given the utilities of the actions taken, and metrics."""
     mixed = networks.mix(params, chosen, sight, batch.last_action)
     loss = td_loss(params, networks, batch, mixed)
     value = networks.head.value(params["head"], mixed)

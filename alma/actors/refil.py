@@ -31,6 +31,6 @@ def refil_loss(
     groups: Bool[Array, "B 2 A E"],
     chosen: Float[Array, "B 2 A"],
 ) -> Float[Array, ""]:
-    """TD loss of the values mixed from utilities within and across groups, with the same targets as the QMIX loss."""
-    mixed = networks.mix_groups(params, chosen, sight, sight.relates[:, None] & groups, batch.last_action)
+    """TD loss of the values mixed from utilities within and across groups, with the same targets as `qmix_loss`."""
+    mixed = networks.mix_groups(params, chosen, sight, sight.mixer_mask[:, None] & groups, batch.last_action)
     return td_loss(params, networks, batch, mixed)

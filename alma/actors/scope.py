@@ -20,10 +20,11 @@ class Sight(NamedTuple):
     """The inputs of the actors' networks in a situation. K values are learned."""
 
     view: View
-    attends: Bool[Array, "*b A E"]
+    utility_mask: Bool[Array, "*b A E"]
     """Attention mask of utilities: entities in an agent's scope that are visible to it."""
-    relates: Bool[Array, "*b A E"]
-    """Attention mask of mixers: entities in an agent's scope, visible or not, since mixers see the whole state."""
+    mixer_mask: Bool[Array, "*b A E"]
+    """Attention mask of mixers and coaches: entities in an agent's scope, visible or not, since these networks see the
+    whole state."""
     members: Float[Array, "*b A K"]
     """1 for the agents that contribute to each value."""
 
@@ -76,8 +77,8 @@ class Masked:
         return True
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
-        relates = same_subtask(view, allocation)
-        return Sight(view, relates & view.visible, relates, self.members(view, allocation))
+        in_scope = same_subtask(view, allocation)
+        return Sight(view, in_scope & view.visible, in_scope, self.members(view, allocation))
 
     def members(self, view: View, allocation: Int[Array, "*b A"]) -> Float[Array, "*b A M"]:
         """Present agents, one-hot over the subtasks they are allocated to."""
@@ -120,8 +121,8 @@ class Labelled(Masked):
         order = jax.random.permutation(key, labels)
         one_hot = allocation_matrix(subtask, labels)[..., order]
         labelled = replace(view, entities=jnp.concatenate([view.entities, one_hot], axis=-1))
-        relates = all_present(view)
-        return Sight(labelled, relates & view.visible, relates, self.members(view, allocation))
+        in_scope = all_present(view)
+        return Sight(labelled, in_scope & view.visible, in_scope, self.members(view, allocation))
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,9 @@ class Flat:
         return False
 
     def look(self, key: PRNGKeyArray, view: View, allocation: Int[Array, "*b A"]) -> Sight:
-        relates = all_present(view)
+        in_scope = all_present(view)
         members = view.present[..., : allocation.shape[-1], None].astype(jnp.float32)
-        return Sight(view, relates & view.visible, relates, members)
+        return Sight(view, in_scope & view.visible, in_scope, members)
 
     def active(self, view: View) -> Bool[Array, "*b 1"]:
         return jnp.ones((*view.active.shape[:-1], 1), bool)

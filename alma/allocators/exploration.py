@@ -32,7 +32,8 @@ class Explorer(Protocol):
     ) -> dict[str, Params]:
         """The initial parameters of what the scheme learns besides proposal network and critic, by name; may be empty.
 
-        They become part of the allocator's parameters, and so have target networks and are in checkpoints.
+        They become part of the allocator's parameters, and so have target networks and are in checkpoints. Names in
+        `OWN_OPTIMISER` (`alma/learning/learner.py`) have optimisers of their own, all others that of the critic.
         """
 
     def allocate(
@@ -43,7 +44,7 @@ class Explorer(Protocol):
         situations: Situation,
         due: Bool[Array, "N"],
         candidates: CandidateCounts,
-        amounts: AllocationExploration,
+        exploration: AllocationExploration,
     ) -> Int[Array, "N A"]:
         """New allocations where a decision is due; the current ones elsewhere."""
 
@@ -108,15 +109,15 @@ class EpsilonGreedy(LearnsNothing):
         situations: Situation,
         due: Bool[Array, "N"],
         candidates: CandidateCounts,
-        amounts: AllocationExploration,
+        exploration: AllocationExploration,
     ) -> Int[Array, "N A"]:
         draw_key, first_key, subtask_key = jax.random.split(key, 3)
 
         def draw(key: PRNGKeyArray, encoded: Any, view: View) -> Int[Array, "n P A"]:
             return draw_candidates(networks, params, key, encoded, view, candidates)
 
-        chosen = best_or_first(networks, params, draw_key, first_key, situations, due, draw, amounts.proposal)
-        chosen = explore_subtasks(subtask_key, chosen, situations.view, amounts.subtask)
+        chosen = best_or_first(networks, params, draw_key, first_key, situations, due, draw, exploration.proposal)
+        chosen = explore_subtasks(subtask_key, chosen, situations.view, exploration.subtask)
         return jnp.where(due[:, None], chosen, situations.allocation)
 
 

@@ -81,7 +81,7 @@ class LearnedAllocator:
         due: Bool[Array, "N"],
         exploration: AllocationExploration,
     ) -> Int[Array, "N A"]:
-        return self.explorer.allocate(self.networks, params, key, situations, due, self.candidates, amounts=exploration)
+        return self.explorer.allocate(self.networks, params, key, situations, due, self.candidates, exploration)
 
     def greedy(self, params: Params, key: PRNGKeyArray, situation: Situation) -> Allocation:
         encoded = self.networks.encode(params, situation.view, jnp.asarray(situation.allocation))
@@ -125,6 +125,7 @@ class LearnedAllocator:
                 proposal_key,
                 sampled,
                 gamma=options.gamma,
+                # A decision's reward is a sum over up to so many steps; values are then on the scale of a step.
                 reward_scale=options.reward_scale / options.period,
                 candidates=self.candidates,
                 entropy_proposals=options.entropy_proposals,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from alma.allocators.allocator import AllocationExploration
@@ -62,16 +61,15 @@ class NoisyProposals(LearnsNothing):
         situations: Situation,
         due: Bool[Array, "N"],
         candidates: CandidateCounts,
-        amounts: AllocationExploration,
+        exploration: AllocationExploration,
     ) -> Int[Array, "N A"]:
         draw_key, first_key = jax.random.split(key)
 
         def draw(key: PRNGKeyArray, encoded: Any, view: View) -> Int[Array, "n P A"]:
             noise_key, proposal_key, variation_key = jax.random.split(key, 3)
             encoding = networks.encode_for_proposal(params, encoded)
-            noise = self.deviation * amounts.subtask * jax.random.normal(noise_key, encoding.allowed.shape)
+            noise = self.deviation * exploration.subtask * jax.random.normal(noise_key, encoding.allowed.shape)
             drawn = draw_proposals(proposal_key, NoisyEncoding(encoding, noise), candidates.proposals)
             return with_variations(variation_key, drawn, view, candidates)
 
-        chosen = best_or_first(networks, params, draw_key, first_key, situations, due, draw, amounts.proposal)
-        return jnp.where(due[:, None], chosen, situations.allocation)
+        return best_or_first(networks, params, draw_key, first_key, situations, due, draw, exploration.proposal)

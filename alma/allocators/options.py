@@ -40,7 +40,7 @@ class AllocatorNetworkOptions:
 
 @dataclass(frozen=True)
 class AllocatorExplorationOptions:
-    """How the allocator explores in training. How much is scheduled for all: see `ExplorationOptions`."""
+    """How the allocator explores in training. `ExplorationOptions` schedules how much; thompson uses no schedule."""
 
     kind: Literal["epsilon", "noise", "thompson"] = "epsilon"
     """How allocations are explored: by random subtasks for single agents, as in the paper (epsilon), by noise on the
@@ -70,7 +70,7 @@ class AllocatorOptions(LearningOptions):
     period: int = 5
     """Environment steps between allocations (N_t), unless a subtask finishes or appears before."""
     play_period: int = 0
-    """Environment steps between allocations when a policy is evaluated or used; 0: as in training."""
+    """Environment steps between allocations in evaluation and use; 0: as in training."""
     proposals: int = 16
     """Candidate allocations sampled from the proposal network per decision (N_p); the critic picks the best."""
     variations: int = 8

@@ -33,7 +33,7 @@ SHARE = 0.5
 
 @dataclass(frozen=True)
 class ThompsonSampling:
-    """Every environment follows the critic of an ensemble. Scheduled amounts of exploration are ignored."""
+    """Every environment follows the critic of an ensemble. It follows no schedule: `exploration` is ignored."""
 
     critics: int
     """Number of critics."""
@@ -52,7 +52,7 @@ class ThompsonSampling:
         situations: Situation,
         due: Bool[Array, "N"],
         candidates: CandidateCounts,
-        amounts: AllocationExploration,
+        exploration: AllocationExploration,
     ) -> Int[Array, "N A"]:
         previous = jnp.asarray(situations.allocation)
         followed = jnp.arange(len(due)) % self.critics

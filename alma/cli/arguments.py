@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeAlias
 import tyro
 
 from alma.cli.mirrors import Suggested
+from alma.play.episodes import EVALUATION_SEED
 from alma.play.team import Team, TeamParams
 from alma.runs.config import check_seed
 from alma.runs.policy import Policy, load
@@ -50,7 +51,7 @@ class LearnedChoice:
 
     policy: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[POLICY]")] = DEFAULT
     """Folder of a run, file of weights (.safetensors), or `pretrained:NAME` for weights that come with alma."""
-    seed: int = 1_000_000
+    seed: int = EVALUATION_SEED
     """Random seed of the episodes."""
     task: str | None = None
     """Name of the task, if it has another one now than when it was trained, such as a class of your own that moved."""

@@ -60,8 +60,8 @@ class BenchTrain:
     method: str = "alma"
     """Method to train (`alma methods` lists them), or your own as module:NAME."""
     actors: Literal["aqmix", "refil"] | None = None
-    """How actors learn: by attention QMIX (aqmix), or with REFIL's imagined groups as well (refil). If not given, as
-    the preset has it for the task."""
+    """Loss of the actors: the TD loss of the mixed values (aqmix), or also that of REFIL's imagined groups (refil). If
+    not given, as the preset has it for the task."""
     preset: PresetOrFile = "fast"
     """Preset of training options."""
     devices: int | None = None

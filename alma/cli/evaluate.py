@@ -9,7 +9,6 @@ from alma.cli.arguments import LearnedChoice
 from alma.cli.consoles import console
 from alma.cli.showing import check_drawing, draw_episode, play_with_progress, summary_table
 from alma.play.episodes import check_episodes
-from alma.play.summary import summarise
 from alma.viewer.animation import check_out
 
 
@@ -35,7 +34,7 @@ class Evaluate(LearnedChoice):
         if self.out:
             check_drawing(task)
             check_out(self.out)
-        summary = summarise(play_with_progress(task, team, params, self.episodes, self.seed))
+        summary = play_with_progress(task, team, params, self.episodes, self.seed).summary()
         if self.json:
             names = {
                 "policy": self.policy,

@@ -12,7 +12,6 @@ from alma.cli.showing import check_drawing, draw_episode, play_with_progress, su
 from alma.learning.options import require_at_least
 from alma.play.episodes import check_episodes
 from alma.play.scripts import scripted_actors
-from alma.play.summary import summarise
 from alma.play.team import NOTHING_LEARNED, Team
 from alma.runs.config import check_seed
 from alma.viewer.animation import check_out
@@ -56,7 +55,7 @@ class Play(TaskChoice):
         if self.out:
             check_drawing(task)
             check_out(self.out)
-        summary = summarise(play_with_progress(task, team, params, self.episodes, self.seed))
+        summary = play_with_progress(task, team, params, self.episodes, self.seed).summary()
         if self.json:
             names = {"task": self.task, "actors": actors, "allocator": allocator, "seed": self.seed}
             print(json.dumps({**names, **summary}))

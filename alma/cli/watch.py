@@ -14,7 +14,7 @@ from alma.runs.progress import COMPILING
 from alma.task.task import Task
 from alma.viewer.animation import ENDINGS, check_out, write_animation
 from alma.viewer.page import PAGE, write_page
-from alma.viewer.page_data import Side, TeamLabels, page_data
+from alma.viewer.page_data import Side, TeamLabels, page_data, team_labels
 from alma.viewer.picture import draw_frames
 from alma.viewer.record import record
 
@@ -61,8 +61,7 @@ class Watch(LearnedChoice):
             return Side(labels, record(task, team, params, episodes, self.seed))
 
     def _labels(self, policy: Policy) -> TeamLabels:
-        label = self.policy if self.actors is None else f"{self.policy}, actors: {self.actors}"
-        return TeamLabels(label, policy.config.method, self.allocator or "")
+        return team_labels(self.policy, policy.config.method, self.actors or "", self.allocator or "")
 
     def _other(self, policy: Policy, task: Task, name: str) -> tuple[TeamLabels, Team, TeamParams]:
         """The team that is shown beside the first: the same actors under another allocator, or another run."""

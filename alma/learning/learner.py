@@ -16,7 +16,7 @@ from alma.nn.params import Params
 AVERAGED = 0.1
 """The running average of parameters covers about this fraction of all updates so far: the latest ones."""
 
-CLIPPED_ALONE = ("proposal", "critics")
+OWN_OPTIMISER = ("proposal", "critics")
 """The parts of the parameters that have optimisers of their own; the others share one."""
 
 Metrics = dict[str, Float[Array, ""]]
@@ -63,7 +63,7 @@ def make_optimiser(options: LearningOptions, params: Params) -> optax.GradientTr
     rules = {"adam": optax.adam, "rmsprop": _rmsprop}
     rule = rules[options.optimiser](options.learning_rate)
     clipped = optax.flatten(optax.chain(optax.clip_by_global_norm(options.clip), rule))
-    kinds = {name: name if name in CLIPPED_ALONE else "values" for name in params}
+    kinds = {name: name if name in OWN_OPTIMISER else "values" for name in params}
     return optax.partition(dict.fromkeys(kinds.values(), clipped), kinds)
 
 

@@ -45,8 +45,8 @@ class LearningOptions:
     target_episodes: int = 0
     """Finished episodes between updates of the target network; 0 updates it after every gradient update."""
     reward_scale: float = 1.0
-    """Factor on rewards in learning: values of different actions should differ by no less than outputs of untrained
-    networks do."""
+    """Factor on rewards in TD targets; the allocator's are also divided by its period. Raise it where the values of
+    different actions differ by less than the outputs of untrained networks do."""
     popart: bool = False
     """Normalise value targets by their running mean and standard deviation (Pop-Art)."""
 

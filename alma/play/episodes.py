@@ -167,6 +167,10 @@ MOST_EPISODES = 10_000_000
 """Most episodes that are played at a time; their results are kept in memory."""
 
 
+EVALUATION_SEED = 1_000_000
+"""Default seed of evaluations and replays: not one of the small numbers that training usually starts from."""
+
+
 def check_episodes(count: int, most: int = MOST_EPISODES) -> None:
     """Raise a ValueError unless the number of episodes lies between 1 and `most`."""
     if not 1 <= count <= most:
@@ -202,16 +206,16 @@ def play_episodes(
     for first in range(0, episodes, parallel):
         played, sizes = _play_batch(task, team, params, keys[first : first + parallel])
         rows = slice(min(parallel, episodes - first))
-        columns = (
-            played.success,
-            played.total,
-            played.length,
-            sizes,
-            played.switches,
-            played.unattended,
-            played.metrics,
-        )
-        batches.append(Results(*jax.tree.map(itemgetter(rows), jax.device_get(columns))))
+        columns = {
+            "success": played.success,
+            "total": played.total,
+            "length": played.length,
+            "team_size": sizes,
+            "switches": played.switches,
+            "unattended": played.unattended,
+            "metrics": played.metrics,
+        }
+        batches.append(Results(**jax.tree.map(itemgetter(rows), jax.device_get(columns))))
         solved += int(np.sum(batches[-1].success))
         if on_progress:
             on_progress(first + len(batches[-1].success), solved)

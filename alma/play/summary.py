@@ -39,7 +39,16 @@ class Results:
 
     def summary(self) -> dict[str, Any]:
         """Means, and success rates with 95 % intervals, overall and by team size; ready for JSON."""
-        return summarise(self)
+        success = {int(size): self.success[self.team_size == size] for size in np.unique(self.team_size)}
+        return {
+            **rate_with_interval(self.success),
+            "mean_return": self.mean_return,
+            "mean_length": float(np.mean(self.length)),
+            "switches_per_step": float(np.sum(self.switches) / np.sum(self.length * self.team_size)),
+            "unattended_subtasks": float(np.sum(self.unattended) / np.sum(self.length)),
+            **{f"mean_{name}": float(np.mean(values)) for name, values in self.metrics.items()},
+            "by_team_size": {str(size): rate_with_interval(rows) for size, rows in success.items()},
+        }
 
 
 def join(parts: list[Results]) -> Results:
@@ -48,22 +57,8 @@ def join(parts: list[Results]) -> Results:
     return Results(**jax.tree.map(lambda *column: np.concatenate(column), *columns))
 
 
-def summarise(results: Results) -> dict[str, Any]:
-    """Means, and success rates with 95 % intervals, overall and by team size; ready for JSON."""
-    sizes = {int(size): results.success[results.team_size == size] for size in np.unique(results.team_size)}
-    return {
-        **success_rate(results.success),
-        "mean_return": float(np.mean(results.total)),
-        "mean_length": float(np.mean(results.length)),
-        "switches_per_step": float(np.sum(results.switches) / np.sum(results.length * results.team_size)),
-        "unattended_subtasks": float(np.sum(results.unattended) / np.sum(results.length)),
-        **{f"mean_{name}": float(np.mean(values)) for name, values in results.metrics.items()},
-        "by_team_size": {str(size): success_rate(success) for size, success in sizes.items()},
-    }
-
-
-def success_rate(success: Bool[np.ndarray, "N"]) -> dict[str, Any]:
-    """A success rate with its 95 % Wilson interval."""
+def rate_with_interval(success: Bool[np.ndarray, "N"]) -> dict[str, Any]:
+    """The number of episodes, their success rate, and its 95 % Wilson interval."""
     test = scipy.stats.binomtest(int(np.sum(success)), len(success))
     interval = test.proportion_ci(confidence_level=0.95, method="wilson")
     return {

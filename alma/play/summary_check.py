@@ -23,7 +23,7 @@ def check_numbers(data: Mapping[str, Any], *names: str, whole: tuple[str, ...] =
 
 
 def check_summary(summary: Mapping[str, Any]) -> None:
-    """Raise a ValueError unless a summary is one that `summarise` makes: whatever can be recomputed must agree."""
+    """Raise a ValueError unless `Results.summary` makes such a summary: whatever can be recomputed must agree."""
     check_numbers(summary, "mean_length", "switches_per_step", "unattended_subtasks")
     for name, value in summary.items():
         if name.startswith("mean_") and not is_number(value):

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.progress import track
 
 from alma.files import brief, read_json, write_json
-from alma.play.episodes import play_episodes
-from alma.play.summary import summarise
+from alma.play.episodes import EVALUATION_SEED, play_episodes
 from alma.play.summary_check import check_summary
 from alma.play.team import Team, TeamParams
 from alma.reproduce.figures import Arm, Case, Figure, text_of
@@ -19,11 +18,11 @@ from alma.reproduce.running import Budget
 from alma.runs.folder import RunFolder
 from alma.runs.metrics import evaluation_in, read_metrics
 from alma.runs.policy import WEIGHTS, Policy, fingerprint, load
-from alma.runs.signals import listening
+from alma.runs.signals import run_interruptibly
 from alma.task.importing import Trust
 from alma.task.task import Task
 
-EPISODES, SEED = 512, 1_000_000
+EPISODES, SEED = 512, EVALUATION_SEED
 """The number of episodes and the seed; the defaults of `alma evaluate`."""
 SOLVED, NOT_SOLVED = "1", "0"
 """The results of single episodes, as stored in a string."""
@@ -88,9 +87,9 @@ def played(case: Case, folders: list[RunFolder], trust: Trust = False) -> dict[s
     policy = load(folders[0].path, trust=trust)
     task = policy.task_with(case.task_options)
     team, params = team_of(case, policy, folders, task, trust)
-    results = listening(lambda: play_episodes(task, team, params, EPISODES, SEED))
+    results = run_interruptibly(lambda: play_episodes(task, team, params, EPISODES, SEED))
     successes = "".join(SOLVED if solved else NOT_SOLVED for solved in results.success)
-    summary = {"played_by": played_by, **summarise(results), "successes": successes}
+    summary = {"played_by": played_by, **results.summary(), "successes": successes}
     file.parent.mkdir(exist_ok=True)
     write_json(file, summary)
     return summary

@@ -110,7 +110,7 @@ def misfit(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     """A description of the first difference from the expected names, shapes and dtypes; empty if there is none."""
     for names, what in (
         (expected.keys() - found.keys(), "it lacks"),
-        (found.keys() - expected.keys(), "nothing here takes"),
+        (found.keys() - expected.keys(), "it has, and this configuration does not,"),
     ):
         if names:
             return f"{what} {len(names)} array{'s' if len(names) > 1 else ''}, such as {brief(min(names))}"

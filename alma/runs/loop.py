@@ -15,7 +15,6 @@ import numpy as np
 
 from alma.files import write_json
 from alma.play.episodes import play_episodes
-from alma.play.summary import summarise
 from alma.play.team import TeamParams
 from alma.runs import distributed, runtime
 from alma.runs.config import RunConfig, learning_config, to_json
@@ -25,7 +24,7 @@ from alma.runs.memory import check_room
 from alma.runs.metrics import EVALUATION, MetricAccumulator, read_metrics
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import COMPILING, Display, Progress, mean_progress
-from alma.runs.signals import Interrupted, listening, stop_on_signal
+from alma.runs.signals import Interrupted, run_interruptibly, stop_on_signal
 from alma.runs.sinks import JsonLines, Sink, TensorBoard, Wandb
 from alma.task.callbacks import raises_plainly
 from alma.training.program import Chunk, OneDevice, Program
@@ -49,7 +48,6 @@ class Run:
         self.trainer: Trainer = self.config.make_trainer()
         self.evaluations: list[dict[str, Any]] = []
         self.seconds = 0.0
-        self.rate = 0.0
         self.faults = self.trainer.task.faults
         self.sinks: list[Sink] = []
         self.metrics = MetricAccumulator()
@@ -58,7 +56,7 @@ class Run:
     def train(self) -> dict[str, Any]:
         """Train on one device to the end, or from the last checkpoint on; returns the contents of `result.json`.
 
-        Raises `Interrupted` if a signal asked the run to stop; everything is saved then.
+        Raises `Interrupted` if a signal asked the run to stop; what had been trained is saved.
         """
         return train([self], OneDevice(self.trainer), self.display)[0]
 
@@ -97,18 +95,20 @@ class Run:
             sink.close()
 
     def record(self, numbers: dict[str, float], params: TeamParams, before: int, step: int, seconds: float) -> Progress:
-        """Log the metrics of a chunk of steps. Raises `TrainingFailed` if a metric or parameter is not finite."""
+        """Add up the metrics of a chunk of steps, and log them where that is due; returns the progress of the run.
+
+        Raises `TrainingFailed` if a metric or parameter is not finite.
+        """
         self.seconds += seconds
-        self.rate = (step - before) / seconds
+        rate = (step - before) / seconds
         # Losses were computed before the last update; only the parameters show whether it went wrong.
         self._check_finite({**numbers, **_largest(params)}, step)
         self.metrics.add({**numbers, **self._new_faults()}, step - before)
         shown = self._shown(step)
-        progress = Progress(step, self.config.options.steps, self.seconds, self.rate, shown, self.evaluations)
         if _crosses(before, step, self.config.options.report.log_every):
-            self._write(step, {**shown, "steps_per_second": self.rate})
+            self._write(step, {**shown, "steps_per_second": rate})
             self.metrics = MetricAccumulator()
-        return progress
+        return Progress(step, self.config.options.steps, self.seconds, rate, shown, self.evaluations)
 
     def _new_faults(self) -> dict[str, float]:
         """How often a simulator has failed since the last chunk; nothing for tasks without one."""
@@ -165,12 +165,14 @@ class Run:
         where = f"the last good state is {saved[0]}" if saved else "there was no checkpoint yet"
         raise TrainingFailed(f"{', '.join(bad)} is not finite any more at step {step:,}; {where}")
 
-    def evaluate(self, params: TeamParams, step: int, episodes: int, heard: Callable[[], None]) -> None:
-        """Evaluate without exploration. Episodes depend only on seed and step, so that resuming changes nothing."""
+    def evaluate(self, params: TeamParams, step: int, episodes: int, poll: Callable[[], None]) -> None:
+        """Evaluate without exploration, and log the results. Episodes depend only on seed and step, so that resuming
+        changes nothing.
+        """
         seed = (self.config.seed * 1_000_003 + step) % 2**31
         task, team = self.trainer.task, self.trainer.team
-        results = listening(lambda: play_episodes(task, team, params, episodes, seed), heard)
-        summary = {"step": step, "minutes": self.seconds / 60, **summarise(results)}
+        results = run_interruptibly(lambda: play_episodes(task, team, params, episodes, seed), poll)
+        summary = {"step": step, "minutes": self.seconds / 60, **results.summary()}
         self.evaluations = [*self.evaluations, summary]
         flat = {f"{EVALUATION}{name}": value for name, value in summary.items() if name not in ("step", "minutes")}
         self._write(step, flat)
@@ -195,8 +197,8 @@ def train(runs: Sequence[Run], program: Program, display: Display) -> list[dict[
     """Train the runs of a program to their end, or from their last checkpoints on; returns the contents of their
     `result.json`.
 
-    Runs of one program differ in their seeds alone. Raises `Interrupted` if a signal asked to stop; everything is saved
-    then.
+    Runs of one program differ in their seeds alone. Raises `Interrupted` if a signal asked to stop; what had been
+    trained is saved.
     """
     with ExitStack() as opened:
         opened.enter_context(distributed.partners_watched(resume_command(runs)))
@@ -233,14 +235,14 @@ def _prepare(
 
     began = time.monotonic()
     if jax.process_count() == 1:  # several share the state out
-        listening(lambda: check_room(runs[0].config, len(runs)), give_up)
+        run_interruptibly(lambda: check_room(runs[0].config, len(runs)), give_up)
     states = _load(runs)
     if states:
         display.say(f"going on at step {_step(states[0]):,}")
     display.say(COMPILING)
-    chunk = listening(lambda: program.compile(runs[0].config.options.updates_per_chunk), give_up)
+    chunk = run_interruptibly(lambda: program.compile(runs[0].config.options.updates_per_chunk), give_up)
     seeds = [run.config.seed for run in runs]
-    state = program.place(states) if states else listening(lambda: program.begin(seeds), give_up)
+    state = program.place(states) if states else run_interruptibly(lambda: program.begin(seeds), give_up)
     display.say(f"compiled in {time.monotonic() - began:.1f} s")
     return state, chunk
 
@@ -265,34 +267,23 @@ def _loop(
     chunk: Chunk,
     asked_to_stop: Callable[[], bool],
 ) -> list[dict[str, Any]]:
+    """Train the runs from a state on; returns the contents of their `result.json`. A run that fails stops no other."""
     options, report = runs[0].config.options, runs[0].config.options.report
-    going, failures = dict(enumerate(runs)), []
+    going, failures = dict(enumerate(runs)), dict[int, str]()
     saved_at, step = time.monotonic(), _step(state)
     answer = _answer(asked_to_stop, display)
     while step < options.steps:
         began = time.monotonic()
-        state, metrics = listening(partial(_advance, chunk, state), answer)
+        state, metrics = run_interruptibly(partial(_advance, chunk, state), answer)
         seconds = time.monotonic() - began
-        for run in going.values():
-            run.check_lock()
         before, step = step, _step(state)
-        progress = []
-        for number, run in list(going.items()):
-            try:
-                numbers, params = program.metrics(metrics, number), program.live_params(state, number)
-                progress.append(run.record(numbers, params, before, step, seconds))
-            except TrainingFailed as error:
-                failures.append(str(error))
-                display.say(str(error))
-                del going[number]
+        failures |= _record(going, program, display, state, metrics, before, seconds)
+        going = {number: run for number, run in going.items() if number not in failures}
         if not going:
             break
-        display.show(mean_progress(progress))
         last = step >= options.steps
         if last or _crosses(before, step, report.evaluate_every):
-            episodes = report.final_episodes if last else report.episodes
-            for number, run in going.items():
-                run.evaluate(program.play_params(state, number), step, episodes, answer)
+            _evaluate(going, program, state, report.final_episodes if last else report.episodes, answer)
         stop = distributed.in_any_process(asked_to_stop())
         is_due = time.monotonic() - saved_at > 60 * report.checkpoint_minutes
         if last or stop or distributed.in_any_process(is_due):
@@ -303,13 +294,46 @@ def _loop(
     updates = np.broadcast_to(np.asarray(state.updates), len(runs))
     results = [run.finish(step, int(updates[number]), program.device_count) for number, run in going.items()]
     if failures:
-        raise TrainingFailed("; ".join(failures))
+        raise TrainingFailed("; ".join(failures.values()))
     return results
 
 
 def _advance(chunk: Chunk, state: TrainState) -> tuple[TrainState, Any]:
     """State and metrics after a chunk of steps, computed to the end."""
     return jax.block_until_ready(chunk(state))
+
+
+def _record(
+    runs: Mapping[int, Run],
+    program: Program,
+    display: Display,
+    state: TrainState,
+    metrics: Any,
+    before: int,
+    seconds: float,
+) -> dict[int, str]:
+    """Record the metrics of a chunk of steps in each run and show the progress; returns why runs failed, by number."""
+    for run in runs.values():
+        run.check_lock()
+    progress, failures = [], {}
+    for number, run in runs.items():
+        numbers, params = program.metrics(metrics, number), program.live_params(state, number)
+        try:
+            progress.append(run.record(numbers, params, before, _step(state), seconds))
+        except TrainingFailed as error:
+            failures[number] = str(error)
+            display.say(str(error))
+    if progress:
+        display.show(mean_progress(progress))
+    return failures
+
+
+def _evaluate(
+    runs: Mapping[int, Run], program: Program, state: TrainState, episodes: int, answer: Callable[[], None]
+) -> None:
+    """Evaluate each run with the parameters that play."""
+    for number, run in runs.items():
+        run.evaluate(program.play_params(state, number), _step(state), episodes, answer)
 
 
 def _answer(asked_to_stop: Callable[[], bool], display: Display) -> Callable[[], None]:

@@ -1,5 +1,6 @@
 """The metrics of a run, as they are logged: what every name means, and how those of several chunks are combined."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,9 @@ METRICS = {
     "evaluation/unattended_subtasks": "mean number of active subtasks without an agent",
     "evaluation/by_team_size": "episodes, success rate and interval for each team size",
     "evaluation/mean_*": "mean over episodes of each metric of the task (`Outcome.metrics`), summed over steps",
+    "evaluation/mean_completed": "SaveTheCity: mean fraction of the buildings of a city that were completed",
+    "evaluation/mean_burned_down": "SaveTheCity: mean number of buildings that burned down in an episode",
+    "evaluation/mean_extinguished": "SaveTheCity: mean number of fires that were put out in an episode",
     "evaluation/mean_kills": "StarCraft: mean number of enemies killed in an episode",
     "evaluation/mean_deaths": "StarCraft: mean number of own units lost in an episode",
     "evaluation/mean_breached": "StarCraft: fraction of episodes in which an army got into the base",
@@ -56,8 +60,17 @@ METRICS = {
 }
 """The meaning of every entry of `metrics.jsonl`, TensorBoard and W&B. Methods of your own may add more."""
 
-SUMS = ("episodes", "solved", "reward", "updates", "faults")
-"""Metrics of a chunk that are sums over its steps; the others are means over its updates."""
+SUMS: Mapping[str, tuple[str, str | None]] = {
+    "episodes": ("episodes", None),
+    "updates": ("updates", None),
+    "reward": ("reward_per_step", "steps"),
+    "faults": ("simulator_faults", None),
+    "solved": ("solved_while_exploring", "episodes"),
+}
+"""Metrics of a chunk that are sums over its environment steps; the others are means over its updates.
+
+For each its name in the log, and what it is divided by there: environment steps, another of these sums, or nothing.
+"""
 
 
 @dataclass
@@ -65,6 +78,7 @@ class MetricAccumulator:
     """Combines the metrics of several chunks between two log lines."""
 
     totals: dict[str, float] = field(default_factory=dict)
+    """Sums over environment steps (`SUMS`) and over updates (all others)."""
     steps: int = 0
 
     def add(self, metrics: dict[str, float], steps: int) -> None:
@@ -75,18 +89,20 @@ class MetricAccumulator:
             self.totals[name] = self.totals.get(name, 0.0) + weight * value
 
     def metrics(self) -> dict[str, float]:
-        """The combined metrics: counts, rates per step and episode, and means over updates."""
+        """The combined metrics: counts, rates per step and episode, and means over updates.
+
+        Without those that would be divided by 0.
+        """
         totals = self.totals
-        episodes, updates = totals["episodes"], totals["updates"]
-        means = {name: value / updates for name, value in totals.items() if name not in SUMS and updates}
-        return {
-            "episodes": episodes,
-            "updates": updates,
-            "reward_per_step": totals["reward"] / self.steps,
-            **({"simulator_faults": totals["faults"]} if "faults" in totals else {}),
-            **({"solved_while_exploring": totals["solved"] / episodes} if episodes else {}),
-            **means,
+        divisors = {None: 1.0, "steps": float(self.steps)} | totals
+        sums = {
+            name: totals[raw] / divisors[divisor]
+            for raw, (name, divisor) in SUMS.items()
+            if raw in totals and divisors[divisor]
         }
+        updates = totals["updates"]
+        means = {name: value / updates for name, value in totals.items() if name not in SUMS and updates}
+        return {**sums, **means}
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -165,6 +165,15 @@ class Policy:
         )
 
 
+def name_of(policy: Policy | str | Path | None) -> str:
+    """What to call a policy, actors or an allocator: task, method and seed of a policy, or else the path or name that
+    was given; empty if none was."""
+    if not isinstance(policy, Policy):
+        return str(policy or "")
+    config = policy.config
+    return f"{config.task}, {config.method}, seed {config.seed}"
+
+
 def one_number_each(what: str, given: Any, agents: int, below: int) -> Int[Array, "A"]:
     """The given numbers, one per agent, as an array; all `NOBODY` if None. Raises a ValueError if they are invalid."""
     if given is None:

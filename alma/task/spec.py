@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-MOST = 2**31 - 1
+LARGEST_INTEGER = 2**31 - 1
 """Largest number that compiled programs count to."""
 
 
@@ -49,8 +49,8 @@ class TaskSpec:
 
     def __post_init__(self) -> None:
         for name in ("agents", "entities", "subtasks", "max_steps"):
-            if not 1 <= getattr(self, name) <= MOST:
-                raise ValueError(f"TaskSpec.{name} must lie between 1 and {MOST}, not {getattr(self, name)}")
+            if not 1 <= getattr(self, name) <= LARGEST_INTEGER:
+                raise ValueError(f"TaskSpec.{name} must lie between 1 and {LARGEST_INTEGER}, not {getattr(self, name)}")
         if self.entities < self.agents:
             raise ValueError(
                 f"TaskSpec.entities ({self.entities}) counts the agents ({self.agents}) too: it cannot be smaller"

@@ -8,6 +8,7 @@ from alma.actors.options import ActorOptions
 from alma.allocators.options import AllocatorOptions
 from alma.learning.options import require, require_at_least, require_positive
 from alma.learning.schedules import Linear
+from alma.task.spec import LARGEST_INTEGER
 
 
 @dataclass(frozen=True)
@@ -145,10 +146,6 @@ class TrainingOptions:
         )
 
 
-MOST = 2**31 - 1
-"""Largest number that compiled programs count to."""
-
-
 def _check_counts(options: Any, path: str = "") -> None:
     """Raise a ValueError if a whole number among nested options is larger than compiled programs can count."""
     for part in fields(options):
@@ -156,7 +153,7 @@ def _check_counts(options: Any, path: str = "") -> None:
         if is_dataclass(value):
             _check_counts(value, f"{path}{part.name}.")
         elif isinstance(value, int):
-            require(value <= MOST, f"{path}{part.name} must be at most {MOST}, not {value}")
+            require(value <= LARGEST_INTEGER, f"{path}{part.name} must be at most {LARGEST_INTEGER}, not {value}")
 
 
 def with_overrides(options: Any, overrides: Mapping[str, Any]) -> Any:

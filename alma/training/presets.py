@@ -124,7 +124,7 @@ def preset(name: str, task: str = "") -> TrainingOptions:
 
 
 def with_actors(options: TrainingOptions, actors: Literal["aqmix", "refil"] | None) -> TrainingOptions:
-    """The options, with actors that learn by attention QMIX alone or by REFIL; None leaves them unchanged."""
+    """The options, with actors that imagine groups (refil) or do not (aqmix); None leaves them unchanged."""
     if actors is None:
         return options
     share = (options.actors.imagination or IMAGINATION) if actors == "refil" else 0.0

@@ -54,7 +54,11 @@ MAX_INDICES = 128
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """The whole state of a run."""
+    """The whole state of a run.
+
+    A new field also belongs into `SHARED` (`alma/training/sharding.py`) if its arrays have rows for environments, and
+    into `_changed_by_update` if updates change it.
+    """
 
     key: PRNGKeyArray
     rollout: Rollout
@@ -396,7 +400,7 @@ def _small(numbers: Int[Array, "N A"]) -> Int[Array, "N A"]:
 
 
 def _step_metrics(outcome: Outcome) -> Metrics:
-    """Sums over environments."""
+    """Sums over environments, which `SUMS` in `alma/runs/metrics.py` names."""
     return {
         "episodes": jnp.sum(outcome.done, dtype=jnp.float32),
         "solved": jnp.sum(outcome.success, dtype=jnp.float32),

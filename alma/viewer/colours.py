@@ -1,4 +1,7 @@
-"""The colours of pages and pictures. Whatever a colour says is said by a number or a shape too."""
+"""The colours that mean something, on pages and in pictures. Whatever a colour says is said by a number or a shape too.
+
+Those of ground, grid and text are in `web/style.css` for pages, and in `canvas.py` and `picture.py` for pictures.
+"""
 
 from typing import Any
 

@@ -25,10 +25,15 @@ class TeamLabels:
     """The names of a team, for headings."""
 
     label: str = ""
-    """The name of the run."""
+    """The name of the run, and of who acts in place of its actors."""
     method: str = ""
     allocator: str = ""
     """The name of the allocator, if it is not the run's own."""
+
+
+def team_labels(name: str, method: str, actors: str = "", allocator: str = "") -> TeamLabels:
+    """The labels of a run's team; `actors` and `allocator` name what replaces its own, if anything does."""
+    return TeamLabels(f"{name}, actors: {actors}" if actors else name, method, allocator)
 
 
 @dataclass(frozen=True)
@@ -117,9 +122,9 @@ def _decision_data(recording: Recording, step: int) -> Json:
 def distinct(
     allocations: Int[np.ndarray, "P A"], values: Float[np.ndarray, "P"]
 ) -> tuple[Int[np.ndarray, "O A"], Float[np.ndarray, "O"], Int[np.ndarray, "O"]]:
-    """The distinct allocations, in order of falling value, with their values and how often each was proposed.
+    """The distinct allocations, in order of falling value, with their values and how many of the candidates each is.
 
-    The first row of the inputs is the allocation that was taken; it is not counted as a proposal.
+    The first row of the inputs is the allocation that was taken; it is not counted as a candidate.
     """
     different, first, index = np.unique(allocations, axis=0, return_index=True, return_inverse=True)
     counts = np.bincount(index.reshape(-1)[1:], minlength=len(different))

@@ -270,14 +270,14 @@ def scores_kind(folder: Path) -> Kind:
 
 def made_up_scores() -> dict[str, Any]:
     """What is stored of 40 episodes."""
-    from alma.play.summary import Results, summarise
+    from alma.play.summary import Results
 
     rng = np.random.default_rng(0)
     solved, sizes = rng.random(40) < 0.6, rng.integers(2, 5, 40)
     zeros = np.zeros(40)
     results = Results(solved, rng.normal(size=40), np.full(40, 30), sizes, zeros, zeros, {"deaths": zeros})
     marks = "".join("1" if each else "0" for each in solved)
-    return {"played_by": {"weights": ["0a1b"], "episodes": 40, "seed": 7}, **summarise(results), "successes": marks}
+    return {"played_by": {"weights": ["0a1b"], "episodes": 40, "seed": 7}, **results.summary(), "successes": marks}
 
 
 PRESET = {"about": "for fuzzing", "preset": "tiny", "options": {"steps": 2048, "actors.gamma": 0.9, "play": "live"}}

@@ -28,7 +28,7 @@ def see(view=VIEW, allocation=ALLOCATION):
 
 
 def begin(network):
-    return network.init(jax.random.key(1), UTILITIES[None], see(), see().relates[None], LAST)
+    return network.init(jax.random.key(1), UTILITIES[None], see(), see().mixer_mask[None], LAST)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -41,7 +41,7 @@ def mixer(request):
 def mix(mixer):
     network, params = mixer
     apply = jax.jit(
-        lambda utilities, sight, last: network.apply(params, utilities[None], sight, sight.relates[None], last)
+        lambda utilities, sight, last: network.apply(params, utilities[None], sight, sight.mixer_mask[None], last)
     )
     return lambda utilities=UTILITIES, view=VIEW, allocation=ALLOCATION, last=LAST: np.asarray(
         apply(utilities, see(view, allocation), last)
@@ -112,14 +112,14 @@ def test_a_group_without_utility_changes_nothing(mixer, mix):
     network, params = mixer
     sight = see()
     twice = jnp.stack([UTILITIES, jnp.zeros(3)])
-    groups = jnp.stack([sight.relates, ~sight.relates])
+    groups = jnp.stack([sight.mixer_mask, ~sight.mixer_mask])
     np.testing.assert_allclose(network.apply(params, twice, sight, groups, LAST), mix(), atol=1e-5)
 
 
 def test_weights_of_a_group_are_made_under_its_mask():
     sight, network = see(), KINDS["softmax"]
     params = begin(network)
-    groups = sight.relates[None]
+    groups = sight.mixer_mask[None]
     whole = network.apply(params, UTILITIES[None], sight, groups, LAST)
     narrow = network.apply(params, UTILITIES[None], sight, groups & (jnp.arange(7) < 3), LAST)
     assert not np.allclose(whole[:2], narrow[:2])
@@ -135,7 +135,7 @@ def test_hypernetworks_see_what_members_did_last(kind):
     params = begin(network)
 
     def mixed(last):
-        return np.asarray(network.apply(params, UTILITIES[None], sight, sight.relates[None], jnp.asarray(last)))
+        return np.asarray(network.apply(params, UTILITIES[None], sight, sight.mixer_mask[None], jnp.asarray(last)))
 
     before, after = mixed([1, 3, -1]), mixed([1, 3, 2])
     assert before[0] != after[0]
@@ -146,7 +146,7 @@ def test_absolute_offsets_by_hand():
     """Without utilities, a subtask is worth elu(|b1|) . w_final + |V|: never less than nothing."""
     signed, absolute = Qmix(ACTIONS, 4, 8, 2), Qmix(ACTIONS, 4, 8, 2, offsets="absolute")
     sight = see()
-    nothing, groups = jnp.zeros((1, 3)), sight.relates[None]
+    nothing, groups = jnp.zeros((1, 3)), sight.mixer_mask[None]
     least = []
     for seed in range(8):
         params = signed.init(jax.random.key(seed), nothing, sight, groups, LAST)
@@ -158,15 +158,17 @@ def test_absolute_offsets_by_hand():
 
 
 def test_sum_by_hand():
-    mixed = Sum().apply({}, UTILITIES[None], see(), see().relates[None], LAST)
+    mixed = Sum().apply({}, UTILITIES[None], see(), see().mixer_mask[None], LAST)
     assert mixed.tolist() == [2.5, -1.0, 0.0]
-    twice = Sum().apply({}, jnp.stack([UTILITIES, 10 * UTILITIES]), see(), see().relates[None].repeat(2, axis=0), LAST)
+    twice = Sum().apply(
+        {}, jnp.stack([UTILITIES, 10 * UTILITIES]), see(), see().mixer_mask[None].repeat(2, axis=0), LAST
+    )
     assert twice.tolist() == [27.5, -11.0, 0.0]
 
 
 def test_independent_agents_by_hand():
     mixer, sight = Independent(), see(allocation=jnp.asarray([0, -1, 1]))
-    assert mixer.apply({}, UTILITIES[None], sight, sight.relates[None], LAST).tolist() == [0.5, 0.0, 2.0]
+    assert mixer.apply({}, UTILITIES[None], sight, sight.mixer_mask[None], LAST).tolist() == [0.5, 0.0, 2.0]
     assert mixer.per_value(jnp.asarray([5.0, 7.0, 9.0]), sight.members).tolist() == [5.0, 0.0, 7.0]
 
 
@@ -177,8 +179,8 @@ def test_the_value_of_a_situation_is_added_to_the_sum_of_utilities():
 
     def value(utilities, view=VIEW):
         sight = see(view)
-        mixed = network.apply(params, utilities[None], sight, sight.relates[None], LAST)
-        return np.asarray(mixed - Sum().apply({}, utilities[None], sight, sight.relates[None], LAST))
+        mixed = network.apply(params, utilities[None], sight, sight.mixer_mask[None], LAST)
+        return np.asarray(mixed - Sum().apply({}, utilities[None], sight, sight.mixer_mask[None], LAST))
 
     np.testing.assert_allclose(value(UTILITIES), value(3 * UTILITIES), atol=1e-6)
     elsewhere = value(UTILITIES, replace(VIEW, relations=VIEW.relations.at[1].add(1.0)))  # of the second subtask

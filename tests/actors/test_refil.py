@@ -77,7 +77,7 @@ def test_an_imagined_group_of_everybody_adds_the_utilities_of_who_sees_nothing(m
     params = low.init(KEY, batch.view, batch.allocation).params
     sight = low.networks.look(KEY, batch.view, batch.allocation)
     everybody = jnp.stack([jnp.ones((4, 3, 7), bool), jnp.zeros((4, 3, 7), bool)], axis=1)
-    blind = low.networks.utilities(params, sight._replace(attends=everybody[:, 1]), batch.last_action)
+    blind = low.networks.utilities(params, sight._replace(utility_mask=everybody[:, 1]), batch.last_action)
     seeing = low.networks.utilities(params, sight, batch.last_action)
     chosen = np.take_along_axis(np.asarray(blind + seeing), np.asarray(batch.action)[..., None], axis=-1)[..., 0]
     mixed = np.einsum("ba,bak->bk", chosen, sight.members)
@@ -102,7 +102,7 @@ def test_an_agent_that_imagines_itself_away_looks_at_nothing_of_its_own(trunk):
     view = jax.tree.map(lambda leaf: leaf[None], random_view(0))
     params = low.init(KEY, view, jnp.zeros((1, 3), int)).params
     sight = low.networks.look(KEY, view, jnp.zeros((1, 3), int))
-    nothing = sight._replace(attends=jnp.zeros_like(sight.attends))
+    nothing = sight._replace(utility_mask=jnp.zeros_like(sight.utility_mask))
     blind = low.networks.utilities(params, nothing, jnp.full((1, 3), -1))
     assert np.allclose(blind[0, 0], blind[0, 1])
     assert np.allclose(blind[0, 0], blind[0, 2]), "the same for all, whoever they are"
@@ -136,7 +136,7 @@ def test_gradients_are_those_of_valuing_all_actions_and_all_targets():
         look_key, group_key = jax.random.split(KEY)
         sight = all_of_them.networks.look(look_key, batch.view, batch.allocation)
         groups = imagine_groups(group_key, 4, SPEC.agents, SPEC.entities)
-        masks = jnp.concatenate([sight.attends[:, None], sight.attends[:, None] & groups], axis=1)
+        masks = jnp.concatenate([sight.utility_mask[:, None], sight.utility_mask[:, None] & groups], axis=1)
         utility = all_of_them.networks.utility
         values = utility.apply(params["utility"], sight.view, masks, batch.last_action)
         actions = jnp.broadcast_to(batch.action[:, None], values.shape[:-1])

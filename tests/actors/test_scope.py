@@ -112,17 +112,17 @@ def test_labels_are_permuted_so_that_numbers_mean_nothing(networks_of):
 def test_masked_actors_see_their_own_subtask():
     sight = Masked(SPEC).look(KEY, VIEW, ALLOCATION)
     # Agents 0 and 2 and the things 3 and 6 make up subtask 0.
-    assert sight.attends[0].tolist() == [True, False, True, True, False, False, True]
+    assert sight.utility_mask[0].tolist() == [True, False, True, True, False, False, True]
     assert sight.members.tolist() == [[1, 0, 0], [0, 1, 0], [1, 0, 0]]
     assert Masked(SPEC).rewards(OUTCOME).tolist() == [1, 2, 2]
 
 
 @pytest.mark.parametrize("scope", [Labelled, Flat])
 def test_who_sees_everything_does_not_see_the_absent(scope):
-    attends = scope(SPEC).look(KEY, without(VIEW, 1), jnp.asarray([0, NOBODY, 0])).attends
-    assert not attends[1].any()
-    assert not attends[:, 1].any()
-    assert attends[0].sum() == attends[2].sum() == 6
+    mask = scope(SPEC).look(KEY, without(VIEW, 1), jnp.asarray([0, NOBODY, 0])).utility_mask
+    assert not mask[1].any()
+    assert not mask[:, 1].any()
+    assert mask[0].sum() == mask[2].sum() == 6
 
 
 @pytest.mark.parametrize(("scope", "expected"), [(Masked, [2, 3]), (Labelled, [2, 3]), (Flat, [1, 2, 3])])

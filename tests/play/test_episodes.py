@@ -11,7 +11,7 @@ from alma.allocators.rules import allocator_by_name
 from alma.play.episodes import begin, play_episodes, update_statistics
 from alma.play.scripts import scripted_actors
 from alma.play.situation import Situation
-from alma.play.summary import Results, success_rate, summarise
+from alma.play.summary import Results, rate_with_interval
 from alma.play.team import NOTHING_LEARNED, Team
 from alma.viewer.record import record
 
@@ -95,7 +95,7 @@ def test_summary_of_known_results():
         unattended=np.array([10.0, 0.0, 30.0, 60.0]),
         metrics={"completed": np.array([1.0, 0.5, 1.0, 1.0])},
     )
-    summary = summarise(known)
+    summary = known.summary()
     assert summary["success_rate"] == 0.75
     assert summary["mean_return"] == 3
     assert summary["mean_length"] == 25
@@ -108,7 +108,7 @@ def test_summary_of_known_results():
 
 def test_wilson_interval():
     # By hand: p = 0.5, n = 100, z = 1.96 gives 0.5 -+ 0.0962.
-    rate = success_rate(np.arange(100) < 50)
+    rate = rate_with_interval(np.arange(100) < 50)
     assert rate["interval"] == pytest.approx([0.4038, 0.5962], abs=1e-4)
 
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from alma.play.summary import Results, summarise
+from alma.play.summary import Results
 from alma.play.summary_check import check_summary
 
 
 def summary(success=(True, False, True, True), sizes=(2, 2, 3, 3)):
     """Of episodes that were really summarised."""
     zeros, nines = np.zeros(len(success)), np.full(len(success), 9)
-    return summarise(Results(np.array(success), zeros - 1, nines, np.array(sizes), zeros, zeros, {"deaths": zeros}))
+    return Results(np.array(success), zeros - 1, nines, np.array(sizes), zeros, zeros, {"deaths": zeros}).summary()
 
 
 @pytest.mark.parametrize("success", [(True, False, True, True), (False,) * 4, (True,) * 4])

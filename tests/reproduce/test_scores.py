@@ -15,7 +15,6 @@ from rich.console import Console
 from alma.launch.launcher import train_all
 from alma.launch.local import Local
 from alma.play.episodes import play_episodes
-from alma.play.summary import summarise
 from alma.reproduce import scores as scoring
 from alma.reproduce.figures import Case
 from alma.reproduce.marl_eval import marl_eval
@@ -68,7 +67,7 @@ def test_scores_are_kept_under_what_differs_from_training(options, name):
 
 def test_scores_are_those_of_evaluate(trained, scores):
     policy = load(trained / "runs" / LEARNED.run_name("tiny", 0), trust=True)
-    by_hand = summarise(play_episodes(policy.task, policy.team, policy.params, EPISODES, SEED))
+    by_hand = play_episodes(policy.task, policy.team, policy.params, EPISODES, SEED).summary()
     assert scores[0].summary["success_rate"] == by_hand["success_rate"]
 
 
@@ -146,7 +145,7 @@ def test_the_allocator_of_another_seed_is_put_on_actors(another_seed):
     assert [score.seed for score in scores] == [0, 1]
     assert [score.summary["played_by"]["weights"] for score in scores] == [weights, weights[::-1]]
     actors, allocator = (load(folder, trust=True) for folder in folders)
-    by_hand = summarise(play_episodes(actors.task, *transplant(actors, allocator=allocator), EPISODES, SEED))
+    by_hand = play_episodes(actors.task, *transplant(actors, allocator=allocator), EPISODES, SEED).summary()
     assert scores[0].summary["mean_return"] == by_hand["mean_return"]
     assert score_all(replace(CONTROLLED, cases=(CONTROL,)), BUDGET, another_seed, CONSOLE) == []
 

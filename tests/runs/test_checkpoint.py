@@ -121,7 +121,11 @@ def spoiled(path, change):
     [
         (lambda parts: parts.pop("['flag']"), MisfitError, r"it lacks 1 array, such as \['flag'\]"),
         (lambda parts: parts.update(more=b"x"), CheckpointError, "is damaged"),
-        (lambda parts: parts.update(more=parts["['flag']"]), MisfitError, "nothing here takes 1 array, such as more"),
+        (
+            lambda parts: parts.update(more=parts["['flag']"]),
+            MisfitError,
+            "it has, and this configuration does not, 1 array, such as more",
+        ),
         (lambda parts: parts.update({"notes.json": b"[1]"}), CheckpointError, "its notes are not a JSON object"),
         (lambda parts: parts.pop("notes.json"), CheckpointError, "is damaged"),
     ],

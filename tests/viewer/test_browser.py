@@ -167,7 +167,7 @@ def test_clicking_a_decision_shows_what_was_considered(visit):
     shown = details(page)
     assert "Decision at step 5" in shown
     assert "5 steps have passed." in shown
-    assert "3 different allocations in 4 proposals" in shown
+    assert "3 different allocations among 4 candidates" in shown
     options = page.locator(".options li")
     assert [option.get_attribute("class") for option in options.all()] == ["taken", "runner-up", ""]
     assert options.locator("b").all_inner_texts() == ["3.500", "3.250", "1.000"]
@@ -324,7 +324,7 @@ def test_two_sides_go_in_step(visit):
     page.keyboard.press("Home")
     click_on_map(page, 1.0, 4.0, side=1)
     assert "2: runs/two" in details(page)
-    assert "Q-values" not in details(page), "who only follows a script has none"
+    assert "Utilities" not in details(page), "who only follows a script has none"
     page.locator(".side").nth(1).locator(".decision").first.click()
     assert page.locator(".options li").count() == 1
 

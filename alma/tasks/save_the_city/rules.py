@@ -44,11 +44,11 @@ ABSENT = -1
 """The type of agent and building slots that are not used in an episode."""
 
 HEALTH_RETURN = 5
-"""The return for the health of a building that is completed, before it is scaled: that of half its health, with the
-default `health_reward`."""
+"""The return, before it is scaled, for the health that a building gains until it is complete: half of it on average,
+times the default `health_reward`."""
 
 BEST_SCALED_RETURN = 20
-"""The best return after scaling, about."""
+"""About the best return after scaling."""
 
 SITE_SPACING = 3
 """Distance between building sites in cells. The rules rely on a cell being adjacent to at most one building."""
@@ -56,7 +56,10 @@ SITE_SPACING = 3
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a game of SaveTheCity. Options with one number per type follow the order of the type's enum."""
+    """The rules of a game of SaveTheCity.
+
+    Options with a number for each type of agent or building are in the order of `AgentType` or `BuildingType`.
+    """
 
     agents: int | tuple[int, int] = (2, 5)
     """Team size: a number, or a range 2..5. There is one building more than agents."""

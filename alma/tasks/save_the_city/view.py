@@ -25,6 +25,8 @@ RELATIONS = (
 
 
 def feature_names(rules: Rules) -> tuple[str, ...]:
+    """Names of the features, in the order in which `_entities` puts their columns: type and place, then available
+    actions, then what `_building_features` knows of a building."""
     return (
         *(f"{kind.name.lower()} building" for kind in BuildingType),
         *(kind.name.lower() for kind in AgentType),
@@ -64,6 +66,7 @@ def view(rules: Rules, state: State) -> View:
 
 
 def _entities(rules: Rules, state: State, available: Bool[Array, "A 12"]) -> Float[Array, "E F"]:
+    """The features of all entities; `feature_names` names the columns."""
     kind = jnp.concatenate([state.agent_type + len(BuildingType), state.building_type]).astype(jnp.int32)
     x, y = state.position[:, 0].astype(jnp.int32), state.position[:, 1].astype(jnp.int32)
     cell = jnp.where(state.present, (kind * rules.grid_size + x) * rules.grid_size + y, -1)
@@ -91,6 +94,7 @@ def _with_zero_row(columns: list[np.ndarray]) -> np.ndarray:
 
 
 def _building_features(rules: Rules, state: State) -> Float[Array, "B 7"]:
+    """The features of buildings alone, from health to fire frequency."""
     interval = jnp.maximum(state.fire_interval, 1)
     # The frequency is scaled to 1 for the shortest possible interval and 0 for the longest.
     shortest = min(*rules.fast_interval, *rules.slow_interval)

@@ -102,8 +102,8 @@ def battle_status(rules: Rules, state: State) -> BattleStatus:
 
 
 def step(rules: Rules, key: PRNGKeyArray, state: State, actions: Actions) -> tuple[State, Outcome]:
-    """One step of half a second: orders are given, units move and fight, then armies may switch, which agents see before
-    they act again."""
+    """One step of half a second: orders are given, units move and fight, then armies may switch, which agents see
+    before they act again."""
     dwell_key, fight_key = jax.random.split(key)
     status_before = battle_status(rules, state)
     orders, targets = give_orders(rules, state, actions)

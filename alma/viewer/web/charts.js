@@ -4,7 +4,7 @@ import { number, range, data, subtaskName, subtasksOf } from "./data.js";
 import { colourOf, dashOf, safe } from "./look.js";
 
 const HEIGHT = 120;
-/** Between labels. */
+/** Least distance between two labels at the right, in pixels. */
 const GAP = 11;
 const LEFT = 36;
 const RIGHT = 26;

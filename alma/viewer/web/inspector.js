@@ -76,7 +76,7 @@ function describeActions(episode, agent, step, sight) {
   });
   return (
     `<label class="toggle"><input id="sight" type="checkbox" ${sight ? "checked" : ""}> only what it sees</label>` +
-    `<h3>Q-values of its actions</h3><ol class="values">${rows.join("")}</ol>`
+    `<h3>Utilities of its actions</h3><ol class="values">${rows.join("")}</ol>`
   );
 }
 
@@ -102,7 +102,7 @@ function describeDecision(episode, step) {
   );
   const total = counts.reduce((sum, count) => sum + count, 0);
   return (
-    `${head}<h3>${options.length} different allocations in ${total} proposals, by the critic's value</h3>` +
+    `${head}<h3>${options.length} different allocations among ${total} candidates, by the critic's value</h3>` +
     `<ol class="options">${rows.join("")}</ol>`
   );
 }
@@ -116,7 +116,7 @@ function optionRow(episode, step, option, { value, share, count, tag }) {
   const chips = agentsOf(episode)
     .filter((agent) => isPresent(episode, agent, step))
     .map((agent) => chip(option[agent], `<small>${safe(initialOf(episode, agent))}</small>`));
-  const often = count > 1 ? `<span class="often" title="proposed ${count} times">${count}&times;</span>` : "";
+  const often = count > 1 ? `<span class="often" title="${count} of the candidates">${count}&times;</span>` : "";
   const bar =
     value === undefined ? "" : `<span class="bar"><i style="width:${6 + 94 * share}%"></i></span><b>${number(value, 3)}</b>`;
   return (

@@ -18,7 +18,7 @@ const state = {
   selected: null,
   /** Whether only what the selected agent sees is shown. */
   sight: false,
-  /** The allocation of a proposal that is pointed at. */
+  /** The candidate allocation that is pointed at. */
   preview: null,
   /** What the inspector says now. */
   described: "",
@@ -28,7 +28,7 @@ const element = (id) => document.getElementById(id);
 const views = data.sides.map(makeSide);
 const charts = new Charts(element("charts"));
 
-// ---- what there is
+// ---- set-up
 
 function makeSide(side, index) {
   const root = document.createElement("section");
@@ -89,7 +89,7 @@ function layOut() {
   update();
 }
 
-// ---- what follows from the state
+// ---- rendering
 
 function update() {
   updateMoment();
@@ -133,7 +133,7 @@ function updateInspector() {
   if (hadFocus === "sight") element("sight")?.focus();
 }
 
-// ---- what can be done
+// ---- actions
 
 function showEpisode(episode) {
   Object.assign(state, { episode, time: 0, selected: null, preview: null, playing: false });
@@ -208,7 +208,7 @@ function toggleSight() {
   update();
 }
 
-// ---- who asks for it
+// ---- event handlers
 
 element("play").addEventListener("click", togglePlay);
 element("back").addEventListener("click", () => stepBy(-1));

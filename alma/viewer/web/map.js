@@ -4,7 +4,6 @@ import { NOBODY, at, data, isAgent, isPresent, placeOf, range, sees, subtaskOf }
 import { colourOf, inkOn, themed, trace } from "./look.js";
 
 const FADED = 0.1;
-/** Bars that are shown on the map; the details show all. */
 
 /** Draws one side's episodes. */
 export class MapView {

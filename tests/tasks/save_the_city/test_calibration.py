@@ -6,7 +6,6 @@ import alma
 from alma.allocators.rules import allocator_by_name
 from alma.play.episodes import play_episodes
 from alma.play.scripts import scripted_actors
-from alma.play.summary import summarise
 from alma.play.team import NOTHING_LEARNED, Team
 
 EPISODES = 2048
@@ -18,6 +17,6 @@ EPISODES = 2048
 def test_success_rates(allocation, solved):
     task = alma.make("save-the-city")
     team = Team(scripted_actors(task, "scripted"), allocator_by_name(task, allocation), play_period=5)
-    summary = summarise(play_episodes(task, team, NOTHING_LEARNED, EPISODES, seed=1, parallel=1024))
+    summary = play_episodes(task, team, NOTHING_LEARNED, EPISODES, seed=1, parallel=1024).summary()
     standard_error = (solved * (1 - solved) / EPISODES) ** 0.5
     assert abs(summary["success_rate"] - solved) < 4 * standard_error
