@@ -40,9 +40,20 @@ FAST: Mapping[str, Any] = {
     "allocator.target_rate": 0.05,
 }
 
+# Allocations change at nearly every third step, which cuts n-step returns of the whole team. Lambda-returns go on for the
+# subtasks whose own team stays, and values go on beyond the defeat that another army caused.
+_LAMBDA_RETURNS: Mapping[str, Any] = {
+    "actors.ends": "subtask",
+    "actors.n_step": 1,
+    "actors.window": 8,
+    "actors.batch": 64,
+    "actors.trace_decay": 0.8,
+}
+
 LONG: Mapping[str, Any] = {
     **FAST,
-    "steps": 8_000_000,
+    **_LAMBDA_RETURNS,
+    "steps": 16_000_000,
     "allocator.play_period": 0,
     "allocator.play_candidates": 1,
 }
