@@ -48,6 +48,6 @@ def train_together_in(folders: Sequence[RunFolder], configs: Sequence[RunConfig]
 
 def steps_note(options: TrainingOptions) -> str:
     """A note on the number of steps if it is not what was asked for, since runs are whole chunks; empty if it is."""
-    chunk = options.updates_per_chunk * options.collection.steps_per_update
-    steps = -(-options.steps // chunk) * chunk
-    return f"trains {steps:,} steps: whole chunks of {chunk:,}" if steps != options.steps else ""
+    if options.whole_steps == options.steps:
+        return ""
+    return f"trains {options.whole_steps:,} steps: whole chunks of {options.chunk_steps:,}"

@@ -117,7 +117,7 @@ class Overview:
             table.add_row(
                 job.name,
                 f"{place} (by another command)" if job in elsewhere else place,
-                ProgressBar(total=job.config.options.steps, completed=here.step, width=20),
+                ProgressBar(total=job.config.options.whole_steps, completed=here.step, width=20),
                 f"{here.step:,}",
                 "" if here.speed is None else f"{here.speed:,.0f}",
                 "" if here.solved is None else f"{here.solved:.1%}",

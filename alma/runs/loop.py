@@ -108,7 +108,7 @@ class Run:
         if _crosses(before, step, self.config.options.report.log_every):
             self._write(step, {**shown, "steps_per_second": rate})
             self.metrics = MetricAccumulator()
-        return Progress(step, self.config.options.steps, self.seconds, rate, shown, self.evaluations)
+        return Progress(step, self.config.options.whole_steps, self.seconds, rate, shown, self.evaluations)
 
     def _new_faults(self) -> dict[str, float]:
         """How often a simulator has failed since the last chunk; nothing for tasks without one."""

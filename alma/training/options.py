@@ -110,6 +110,16 @@ class TrainingOptions:
         """Rounds of playing and learning in one compiled call."""
         return max(1, self.report.chunk // self.collection.steps_per_update)
 
+    @property
+    def chunk_steps(self) -> int:
+        """Environment steps of one compiled call."""
+        return self.updates_per_chunk * self.collection.steps_per_update
+
+    @property
+    def whole_steps(self) -> int:
+        """Environment steps that are trained: `steps`, rounded up to whole compiled calls."""
+        return -(-self.steps // self.chunk_steps) * self.chunk_steps
+
     def __post_init__(self) -> None:
         most = 2_000_000_000  # steps are counted in 31 bits
         require(1 <= self.steps <= most, f"steps must lie between 1 and {most}, not {self.steps}")

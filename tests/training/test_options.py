@@ -24,3 +24,10 @@ def test_options_that_belong_together_are_changed_together():
 def test_unknown_options_are_named():
     with pytest.raises(ValueError, match=r"no option 'widht' among .*width"):
         with_overrides(FAST, {"actors.networks.widht": 32})
+
+
+def test_steps_are_rounded_up_to_whole_chunks():
+    options = with_overrides(FAST, {"steps": 6_000, "report.chunk": 1_100, "collection.steps_per_update": 512})
+    assert options.chunk_steps == 1_024
+    assert options.whole_steps == 6_144
+    assert with_overrides(options, {"steps": 6_144}).whole_steps == 6_144
