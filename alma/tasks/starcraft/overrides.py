@@ -40,8 +40,8 @@ FAST: Mapping[str, Any] = {
     "allocator.target_rate": 0.05,
 }
 
-# Allocations change at nearly every third step, which cuts n-step returns of the whole team. Lambda-returns go on for the
-# subtasks whose own team stays, and values go on beyond the defeat that another army caused.
+# Allocations change at nearly every third step, which cuts n-step returns of the whole team. Lambda-returns go on for
+# the subtasks whose own team stays, and values go on beyond the defeat that another army caused.
 _LAMBDA_RETURNS: Mapping[str, Any] = {
     "actors.ends": "subtask",
     "actors.n_step": 1,
