@@ -17,7 +17,8 @@ def regroup(steps: Steps, before: int, after: int) -> Steps:
     """Replay in the layout of `after` devices, given that of `before` devices: `ended` has an entry for each.
 
     Episodes are numbered anew from 0, the oldest first. Which final states are still there does not change, unless the
-    ring of a device has no room for all: then the oldest are dropped.
+    ring of a device has no room for all: then the oldest are dropped. What has no meaning becomes 0, so that runs with
+    the same replay have the same checkpoints, however often they were resumed.
     """
     rows = jax.device_get(steps.rows)
     done = rows.terminated | rows.truncated
@@ -30,19 +31,25 @@ def regroup(steps: Steps, before: int, after: int) -> Steps:
 
     share = environments // after
     ring = final_states_for(length, share)
-    end = np.where(done, -ring - 1, rows.end)  # too long ago, unless set below
-    source = np.zeros(after * ring, int)
+    end = np.where(done, -ring - 1, 0)  # too long ago, unless set below
+    source, is_used = np.zeros(after * ring, int), np.zeros(after * ring, bool)
     ended: list[int] = []
     for first in range(0, environments, share):
         age, column = np.nonzero(has_final_state[oldest_first, first : first + share])
         time, column = oldest_first[age[-ring:]], first + column[-ring:]
         number = np.arange(len(time))
         end[time, column] = number
-        source[len(ended) * ring + number] = final_state_at[time, column]
+        at = len(ended) * ring + number
+        source[at], is_used[at] = final_state_at[time, column], True
         ended.append(len(time))
     return replace(
         steps,
         rows=replace(steps.rows, end=jnp.asarray(end)),
-        ends=jax.tree.map(lambda leaf: leaf[source], jax.device_get(steps.ends)),
+        ends=jax.tree.map(lambda leaf: leaf[source] * _beside(is_used, leaf), jax.device_get(steps.ends)),
         ended=jnp.asarray(ended, jnp.int32),
     )
+
+
+def _beside(rows: np.ndarray, leaf: np.ndarray) -> np.ndarray:
+    """One number for each row of a leaf, in its dtype, with as many axes."""
+    return rows.reshape(-1, *[1] * (leaf.ndim - 1)).astype(leaf.dtype)
