@@ -70,7 +70,7 @@ class AllocatorOptions(LearningOptions):
     period: int = 5
     """Environment steps between allocations (N_t), unless a subtask finishes or appears before."""
     play_period: int = 0
-    """Environment steps between allocations when a policy is evaluated or used; 0: as in training."""
+    """Environment steps between allocations in evaluation and use; 0: as in training."""
     proposals: int = 16
     """Candidate allocations sampled from the proposal network per decision (N_p); the critic picks the best."""
     variations: int = 8

@@ -14,7 +14,8 @@ class SharingOptions:
     """On which devices a run is trained, in one process or several."""
 
     devices: int | None = None
-    """Devices to train on: accelerators, or else cores. If not given: 1, or cores if faster."""
+    """Devices to train on: accelerators, or else cores. If not given: as before, if the run is resumed; else 1, or as
+    many cores as get 64 environments and 256 transitions of a batch."""
     distributed: Switch = False
     """Train one run in several processes, on one machine or more, each on --devices of its own; start the command in
     each. SLURM, Open MPI and Kubernetes tell every process which one it is; elsewhere give --coordinator, --processes

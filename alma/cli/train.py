@@ -40,7 +40,7 @@ OF_BOTH = (
 
 ADVANCED = (
     *(f"{level}.{name}" for level in ("actors", "allocator") for name in OF_BOTH),
-    *(f"actors.{name}" for name in ("window", "ends", "next_allocation", "imagination", "advice")),
+    *(f"actors.{name}" for name in ("window", "trace_decay", "ends", "next_allocation", "imagination", "advice")),
     *(f"allocator.{name}" for name in ("updates", "entropy_proposals", "max_age", "exploration")),
     *(f"collection.{name}" for name in ("decisions", "episodes_per_update")),
     *(f"exploration.{name}" for name in ("persistence", "proposal", "subtask")),
@@ -68,15 +68,15 @@ class Train:
     """Method to train (`alma methods` lists them), or your own as module:NAME."""
     actors: Literal["aqmix", "refil"] | None = None
     """Loss of the actors: the TD loss of the mixed values (aqmix), or also that of REFIL's imagined groups (refil). If
-    not given, as the preset has it for the task. The mixer is another option, --actors.networks.mixer."""
+    not given, as the preset has it for the task."""
     preset: PresetOrFile = "fast"
     """Preset that all options below start from: fast (minutes on few cores), long (half an hour), faithful (the paper's
-    networks and losses, otherwise as fast), paper (everything as in the paper; days), tiny (a first look), or a preset
-    file (.toml, .json)."""
+    networks and losses, otherwise like fast), paper (everything as in the paper; days), tiny (a first look), or a
+    preset file (.toml, .json)."""
     seed: int | None = None
     """Random seed of the run; 0 if not given."""
     seeds: str | None = None
-    """Several seeds (`0..4`, or `1,5,7`), each in its own folder; finished runs are kept."""
+    """Several seeds (0..4 or 1,5,7), a folder each; finished runs are kept, others resumed."""
     together: Switch = False
     """Train all --seeds in one program: for accelerators. On processor cores, --jobs is faster."""
     out: Path | None = None
@@ -93,7 +93,7 @@ class Train:
     sharing: Annotated[SharingOptions, FLAT] = field(default_factory=SharingOptions)
     """The devices and processes that one run is trained on."""
     help_all: Switch = False
-    """Show all options, also those for the paper's preset, ablations and fine tuning."""
+    """Show all options, also those of reports, resources, processes, ablations and fine tuning."""
     options: Annotated[TrainingOptions, FLAT] = FAST
 
     def __post_init__(self) -> None:
@@ -111,11 +111,13 @@ class Train:
         if self.wandb:
             require_wandb()  # before anything is written
         configs = self.configs()
-        folders = [RunFolder(self._folder(config, several=len(configs) > 1)) for config in configs]
-        new = [config for folder, config in zip(folders, configs, strict=True) if not folder.config.exists()]
-        check_own_tasks(configs if self.force else new)  # complains before anything is written
-        configs[0].make_trainer()  # so does this
-        jobs = [Job(*run, self._arguments()) for run in zip(folders, configs, strict=True)]
+        jobs = [
+            Job(RunFolder(self._folder(config, several=len(configs) > 1)), config, self._arguments())
+            for config in configs
+        ]
+        # Errors of the task, the method and the options are raised before anything is written.
+        check_own_tasks([job.config for job in jobs if self.force or not job.folder.config.exists()])
+        configs[0].make_trainer()
         if self.together:
             self._train_together(jobs)
         elif self.seeds is not None or self.launch != LaunchOptions():
@@ -123,10 +125,11 @@ class Train:
                 check_room(configs[0], min(self.launch.parallel, len(configs)))
             self._launch(jobs)
         else:
-            devices = self.sharing.begin(configs[0])
-            check_room(configs[0])
-            writer_first(lambda: folders[0].create(configs[0], self.force))
-            train_in(folders[0], configs[0], self.quiet, self.wandb, devices)
+            [job] = jobs
+            devices = self.sharing.begin(job.config)
+            check_room(job.config)
+            writer_first(lambda: job.folder.create(job.config, self.force))
+            train_in(job.folder, job.config, self.quiet, self.wandb, devices)
 
     def _launch(self, jobs: list[Job]) -> None:
         """Train several runs, or one somewhere else."""

@@ -24,7 +24,7 @@ def train_in(folder: RunFolder, config: RunConfig, quiet: bool, wandb: bool, dev
         train([run], make_program(run.trainer, devices), run.display)
         return
     messages.print(f"training {config.method} on {config.task}, seed {config.seed}, into {folder.path}")
-    if note := whole_chunks(config.options):
+    if note := steps_note(config.options):
         messages.print(note)
     with make_display(messages, quiet) as display:
         run = Run(folder, config, display, wandb)
@@ -46,8 +46,8 @@ def train_together_in(folders: Sequence[RunFolder], configs: Sequence[RunConfig]
         train(runs, Together(runs[0].trainer, len(runs)), display)
 
 
-def whole_chunks(options: TrainingOptions) -> str:
-    """How many steps there will be, where that is not what was asked for; empty where it is."""
+def steps_note(options: TrainingOptions) -> str:
+    """A note on the number of steps if it is not what was asked for, since runs are whole chunks; empty if it is."""
     chunk = options.updates_per_chunk * options.collection.steps_per_update
     steps = -(-options.steps // chunk) * chunk
     return f"trains {steps:,} steps: whole chunks of {chunk:,}" if steps != options.steps else ""

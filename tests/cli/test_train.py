@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from alma.cli import train
 from alma.cli.parsing import flags
 from alma.cli.train import ADVANCED, Train, read_train
-from alma.cli.training import whole_chunks
+from alma.cli.training import steps_note
 from alma.launch.job import Resources
 from alma.launch.local import Local
 from alma.training.options import with_overrides
@@ -103,7 +103,7 @@ def test_the_seed_is_0_if_not_given():
     ],
 )
 def test_runs_are_made_of_whole_chunks(steps, note):
-    assert whole_chunks(replace(TINY, steps=steps)) == note
+    assert steps_note(replace(TINY, steps=steps)) == note
 
 
 def test_presets_are_where_flags_start_from(monkeypatch, tmp_path):
