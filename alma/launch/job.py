@@ -6,10 +6,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from alma.launch.estimate import SPEEDUP, training_minutes
-from alma.runs.config import RunConfig, learning_config
+from alma.runs.config import RunConfig, differences, learning_config
 from alma.runs.folder import RunFolder
 from alma.runs.metrics import read_metrics
 from alma.runs.policy import WEIGHTS
+
+MOST_NAMED = 3
+"""Most differences between two configurations that an error names."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,12 @@ class Job:
             return
         learns = self.config.make_team().allocator.learns
         there = self.folder.read_config(trust=True)  # only compared: what it names is not imported
-        if _essence(there, learns) != _essence(self.config, learns):
+        other = list(differences(_compared_config(self.config, learns), _compared_config(there, learns)))
+        if other:
+            more = f"; and {len(other) - MOST_NAMED} more" if len(other) > MOST_NAMED else ""
             raise ValueError(
-                f"{self.folder.path} holds a run with other options: choose another --out, or move that folder away"
+                f"{self.folder.path} holds a run with other options ({'; '.join(other[:MOST_NAMED])}{more}): "
+                "choose another --out, or move that folder away"
             )
 
     def last_words(self) -> str:
@@ -113,8 +119,12 @@ class Job:
         return f"{lines[-1] if lines else 'nothing was printed'} (see {log})"
 
 
-def _essence(config: RunConfig, learns_to_allocate: bool) -> dict[str, Any]:
-    """The parts of a configuration that influence what is learned, as JSON data (so that tuples compare as lists)."""
+def _compared_config(config: RunConfig, learns_to_allocate: bool) -> dict[str, Any]:
+    """The part of a configuration that two runs must have in common to be the same run, as data read from JSON.
+
+    Unlike `learning_config`, which a checkpoint must have in common with the run that loads it, this has the number of
+    steps, and lacks the options of a learned allocator if the method has none.
+    """
     parts = json.loads(json.dumps(asdict(config)))
     options = parts["options"]
     del options["report"]

@@ -96,7 +96,7 @@ def check_unedited(config: RunConfig, file: Path, trained: dict[str, Any], check
         before = _build(RunConfig, trained)
     except ValueError as error:
         raise ValueError(f"{checkpoint} has a configuration that cannot be read: {brief(error)}") from None
-    changed = sorted(_differences(learning_config(config), learning_config(before)))
+    changed = sorted(differences(learning_config(config), learning_config(before)))
     if changed:
         raise ValueError(
             f"{file} was edited since the checkpoint {checkpoint.name} was made: {'; '.join(changed)}. "
@@ -104,11 +104,11 @@ def check_unedited(config: RunConfig, file: Path, trained: dict[str, Any], check
         )
 
 
-def _differences(now: Any, before: Any, path: str = "") -> Iterator[str]:
+def differences(now: Any, before: Any, path: str = "") -> Iterator[str]:
     """Every value that differs between two configurations, with its path."""
     if isinstance(now, dict) and isinstance(before, dict):
         for name in sorted(now.keys() | before.keys()):
-            yield from _differences(now.get(name), before.get(name), f"{path}.{name}" if path else name)
+            yield from differences(now.get(name), before.get(name), f"{path}.{name}" if path else name)
     elif now != before:
         yield f"{path} was {before!r} and is {now!r}"
 

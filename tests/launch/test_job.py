@@ -37,6 +37,15 @@ def test_options_that_a_method_has_no_use_for_make_no_other_run(tmp_path, method
         run.check()
 
 
+def test_of_many_differences_some_are_named(tmp_path):
+    usual, other = (RunConfig("save-the-city", preset=name) for name in ("tiny", "fast"))
+    run = Job(RunFolder(tmp_path), usual)
+    run.folder.create(other)
+    (run.folder.checkpoints / "000000000256.ckpt").touch()
+    with pytest.raises(ValueError, match=r"actors.batch was 512 and is 32; .*; .*; and \d+ more\): choose another"):
+        run.check()
+
+
 def test_a_run_that_came_to_nothing_gives_way_to_one_with_other_options(tmp_path):
     usual, other = (Arm(SAVE_THE_CITY, "alma", "alma", {"actors.batch": size}).config("tiny", 0) for size in (16, 32))
     run = Job(RunFolder(tmp_path), usual)

@@ -60,7 +60,7 @@ def test_a_run_that_was_begun_is_continued(runs, quiet):
 def test_another_run_in_the_folder_is_left_alone(runs, tmp_path, quiet):
     runs[0].folder.create(runs[0].config)
     longer = plan([FIGURE], Budget("tiny", steps=4096), tmp_path)
-    with pytest.raises(ValueError, match="holds a run with other options: choose another --out"):
+    with pytest.raises(ValueError, match=r"other options \(options.steps was 2048 and is 4096\): choose"):
         train_all(longer, PretendEngine(), quiet)
 
 
