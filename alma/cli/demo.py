@@ -16,7 +16,7 @@ from alma.runs.folder import RunFolder
 from alma.runs.loop import Run
 from alma.runs.policy import load
 from alma.runs.progress import make_display
-from alma.runs.signals import listening
+from alma.runs.signals import run_interruptibly
 from alma.training.presets import PRESETS
 
 
@@ -48,7 +48,7 @@ class Demo:
         trainer = config.make_trainer()
         untrained = trainer.play_params(trainer.init(jax.random.key(config.seed)))
         play = partial(play_with_progress, trainer.task, trainer.team, untrained, self.episodes, 0)
-        before = listening(play).success_rate
+        before = run_interruptibly(play).success_rate
         with make_display(messages) as display:
             result = Run(folder, config, display).train()
         console.print(summary_table(result["evaluation"]))

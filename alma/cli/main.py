@@ -30,7 +30,7 @@ from alma.cli.tune import Tune
 from alma.cli.watch import Watch
 from alma.runs import runtime
 from alma.runs.distributed import PartnerLostError
-from alma.runs.signals import Interrupted, listening, respond_at_once
+from alma.runs.signals import Interrupted, respond_at_once, run_interruptibly
 from alma.task.check import TaskError
 from alma.task.own_code import describe_error, origin
 from alma.task.registry import is_imported
@@ -102,7 +102,7 @@ def run(arguments: list[str]) -> None:
     try:
         command = read_command(arguments)
         if isinstance(command, ENDED_ANYWHERE):
-            listening(command.run)
+            run_interruptibly(command.run)
         else:
             command.run()
         sys.stdout.flush()

@@ -18,7 +18,7 @@ from alma.reproduce.running import Budget
 from alma.runs.folder import RunFolder
 from alma.runs.metrics import evaluation_in, read_metrics
 from alma.runs.policy import WEIGHTS, Policy, fingerprint, load
-from alma.runs.signals import listening
+from alma.runs.signals import run_interruptibly
 from alma.task.importing import Trust
 from alma.task.task import Task
 
@@ -87,7 +87,7 @@ def played(case: Case, folders: list[RunFolder], trust: Trust = False) -> dict[s
     policy = load(folders[0].path, trust=trust)
     task = policy.task_with(case.task_options)
     team, params = team_of(case, policy, folders, task, trust)
-    results = listening(lambda: play_episodes(task, team, params, EPISODES, SEED))
+    results = run_interruptibly(lambda: play_episodes(task, team, params, EPISODES, SEED))
     successes = "".join(SOLVED if solved else NOT_SOLVED for solved in results.success)
     summary = {"played_by": played_by, **results.summary(), "successes": successes}
     file.parent.mkdir(exist_ok=True)

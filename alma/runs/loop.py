@@ -24,7 +24,7 @@ from alma.runs.memory import check_room
 from alma.runs.metrics import EVALUATION, MetricAccumulator, read_metrics
 from alma.runs.policy import WEIGHTS, Policy, fingerprint
 from alma.runs.progress import COMPILING, Display, Progress, mean_progress
-from alma.runs.signals import Interrupted, listening, stop_on_signal
+from alma.runs.signals import Interrupted, run_interruptibly, stop_on_signal
 from alma.runs.sinks import JsonLines, Sink, TensorBoard, Wandb
 from alma.task.callbacks import raises_plainly
 from alma.training.program import Chunk, OneDevice, Program
@@ -57,7 +57,7 @@ class Run:
     def train(self) -> dict[str, Any]:
         """Train on one device to the end, or from the last checkpoint on; returns the contents of `result.json`.
 
-        Raises `Interrupted` if a signal asked the run to stop; everything is saved then.
+        Raises `Interrupted` if a signal asked the run to stop; what had been trained is saved.
         """
         return train([self], OneDevice(self.trainer), self.display)[0]
 
@@ -164,11 +164,11 @@ class Run:
         where = f"the last good state is {saved[0]}" if saved else "there was no checkpoint yet"
         raise TrainingFailed(f"{', '.join(bad)} is not finite any more at step {step:,}; {where}")
 
-    def evaluate(self, params: TeamParams, step: int, episodes: int, heard: Callable[[], None]) -> None:
+    def evaluate(self, params: TeamParams, step: int, episodes: int, poll: Callable[[], None]) -> None:
         """Evaluate without exploration. Episodes depend only on seed and step, so that resuming changes nothing."""
         seed = (self.config.seed * 1_000_003 + step) % 2**31
         task, team = self.trainer.task, self.trainer.team
-        results = listening(lambda: play_episodes(task, team, params, episodes, seed), heard)
+        results = run_interruptibly(lambda: play_episodes(task, team, params, episodes, seed), poll)
         summary = {"step": step, "minutes": self.seconds / 60, **results.summary()}
         self.evaluations = [*self.evaluations, summary]
         flat = {f"{EVALUATION}{name}": value for name, value in summary.items() if name not in ("step", "minutes")}
@@ -194,8 +194,8 @@ def train(runs: Sequence[Run], program: Program, display: Display) -> list[dict[
     """Train the runs of a program to their end, or from their last checkpoints on; returns the contents of their
     `result.json`.
 
-    Runs of one program differ in their seeds alone. Raises `Interrupted` if a signal asked to stop; everything is saved
-    then.
+    Runs of one program differ in their seeds alone. Raises `Interrupted` if a signal asked to stop; what had been
+    trained is saved.
     """
     with ExitStack() as opened:
         opened.enter_context(distributed.partners_watched(resume_command(runs)))
@@ -232,14 +232,14 @@ def _prepare(
 
     began = time.monotonic()
     if jax.process_count() == 1:  # several share the state out
-        listening(lambda: check_room(runs[0].config, len(runs)), give_up)
+        run_interruptibly(lambda: check_room(runs[0].config, len(runs)), give_up)
     states = _load(runs)
     if states:
         display.say(f"going on at step {_step(states[0]):,}")
     display.say(COMPILING)
-    chunk = listening(lambda: program.compile(runs[0].config.options.updates_per_chunk), give_up)
+    chunk = run_interruptibly(lambda: program.compile(runs[0].config.options.updates_per_chunk), give_up)
     seeds = [run.config.seed for run in runs]
-    state = program.place(states) if states else listening(lambda: program.begin(seeds), give_up)
+    state = program.place(states) if states else run_interruptibly(lambda: program.begin(seeds), give_up)
     display.say(f"compiled in {time.monotonic() - began:.1f} s")
     return state, chunk
 
@@ -270,7 +270,7 @@ def _loop(
     answer = _answer(asked_to_stop, display)
     while step < options.steps:
         began = time.monotonic()
-        state, metrics = listening(partial(_advance, chunk, state), answer)
+        state, metrics = run_interruptibly(partial(_advance, chunk, state), answer)
         seconds = time.monotonic() - began
         for run in going.values():
             run.check_lock()

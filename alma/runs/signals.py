@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-LISTEN_SECONDS = 0.1
+POLL_SECONDS = 0.1
 """Time between two looks whether a signal has arrived, while other work is done."""
 
 
 class Interrupted(Exception):  # noqa: N818
-    """The run was asked to stop; everything is saved."""
+    """The run was asked to stop; what had been trained is saved."""
 
 
 @contextmanager
@@ -49,23 +49,23 @@ _responsive = False
 def respond_at_once() -> None:
     """Let this process answer signals at once, also while it compiles or runs a compiled program.
 
-    For programs of our own: `listening` then works in other threads, which contexts of JAX in the caller's thread, such
-    as `jax.default_device`, do not reach.
+    For programs of our own: `run_interruptibly` then works in other threads, which contexts of JAX in the caller's
+    thread, such as `jax.default_device`, do not reach.
     """
     global _responsive
     _responsive = True
 
 
-def listening(work: Callable[[], T], heard: Callable[[], None] = lambda: None) -> T:
+def run_interruptibly(work: Callable[[], T], poll: Callable[[], None] = lambda: None) -> T:
     """Do work that does not look for signals itself, as JAX does not; the result is its result.
 
-    After `respond_at_once`, `heard` is called again and again meanwhile, to look whether a signal has arrived and
-    answer it; what it raises ends the wait, and so does a KeyboardInterrupt. The work itself cannot be ended: the
+    After `respond_at_once`, `poll` is called every `POLL_SECONDS` meanwhile, to look whether a signal has arrived and
+    answer it; what it raises ends the wait, and so does a KeyboardInterrupt. The work itself goes on in its thread: the
     process should end soon.
     """
     if not (_responsive and _is_main_thread()):
         done = work()
-        heard()
+        poll()
         return done
     future: Future[T] = Future()
 
@@ -79,11 +79,11 @@ def listening(work: Callable[[], T], heard: Callable[[], None] = lambda: None) -
     threading.Thread(target=do, name="alma-work").start()
     while True:
         try:
-            return future.result(LISTEN_SECONDS)
+            return future.result(POLL_SECONDS)
         except TimeoutError:
             if future.done():  # the work has raised it
                 raise
-        heard()
+        poll()
 
 
 def _is_main_thread() -> bool:

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from alma.runs import signals
-from alma.runs.signals import Interrupted, listening
+from alma.runs.signals import Interrupted, run_interruptibly
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def endless():
 
 def test_by_default_work_is_done_in_the_thread_of_the_caller():
     """Where contexts of JAX apply."""
-    assert listening(threading.current_thread) is threading.main_thread()
+    assert run_interruptibly(threading.current_thread) is threading.main_thread()
 
 
 def test_programs_that_respond_at_once_work_in_another_thread(responsive):
-    assert listening(threading.current_thread) is not threading.main_thread()
+    assert run_interruptibly(threading.current_thread) is not threading.main_thread()
 
 
 @pytest.mark.parametrize("error", [ValueError, TimeoutError, KeyboardInterrupt])
@@ -38,7 +38,7 @@ def test_errors_of_the_work_come_out(responsive, error):
         raise error("of the work")
 
     with pytest.raises(error, match="of the work"):
-        listening(fail)
+        run_interruptibly(fail)
 
 
 def test_what_is_heard_ends_the_wait(responsive, endless):
@@ -46,15 +46,15 @@ def test_what_is_heard_ends_the_wait(responsive, endless):
         raise Interrupted("heard")
 
     with pytest.raises(Interrupted, match="heard"):
-        listening(endless, give_up)
+        run_interruptibly(endless, give_up)
 
 
 def test_without_threads_it_is_heard_when_the_work_is_done():
     with pytest.raises(Interrupted):
-        listening(lambda: None, lambda: (_ for _ in ()).throw(Interrupted("heard")))
+        run_interruptibly(lambda: None, lambda: (_ for _ in ()).throw(Interrupted("heard")))
 
 
 def test_ctrl_c_ends_the_wait(responsive, endless):
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        listening(endless)
+        run_interruptibly(endless)
