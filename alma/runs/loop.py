@@ -48,7 +48,6 @@ class Run:
         self.trainer: Trainer = self.config.make_trainer()
         self.evaluations: list[dict[str, Any]] = []
         self.seconds = 0.0
-        self.rate = 0.0
         self.faults = self.trainer.task.faults
         self.sinks: list[Sink] = []
         self.metrics = MetricAccumulator()
@@ -96,18 +95,20 @@ class Run:
             sink.close()
 
     def record(self, numbers: dict[str, float], params: TeamParams, before: int, step: int, seconds: float) -> Progress:
-        """Log the metrics of a chunk of steps. Raises `TrainingFailed` if a metric or parameter is not finite."""
+        """Add up the metrics of a chunk of steps, and log them where that is due; returns the progress of the run.
+
+        Raises `TrainingFailed` if a metric or parameter is not finite.
+        """
         self.seconds += seconds
-        self.rate = (step - before) / seconds
+        rate = (step - before) / seconds
         # Losses were computed before the last update; only the parameters show whether it went wrong.
         self._check_finite({**numbers, **_largest(params)}, step)
         self.metrics.add({**numbers, **self._new_faults()}, step - before)
         shown = self._shown(step)
-        progress = Progress(step, self.config.options.steps, self.seconds, self.rate, shown, self.evaluations)
         if _crosses(before, step, self.config.options.report.log_every):
-            self._write(step, {**shown, "steps_per_second": self.rate})
+            self._write(step, {**shown, "steps_per_second": rate})
             self.metrics = MetricAccumulator()
-        return progress
+        return Progress(step, self.config.options.steps, self.seconds, rate, shown, self.evaluations)
 
     def _new_faults(self) -> dict[str, float]:
         """How often a simulator has failed since the last chunk; nothing for tasks without one."""
@@ -165,7 +166,9 @@ class Run:
         raise TrainingFailed(f"{', '.join(bad)} is not finite any more at step {step:,}; {where}")
 
     def evaluate(self, params: TeamParams, step: int, episodes: int, poll: Callable[[], None]) -> None:
-        """Evaluate without exploration. Episodes depend only on seed and step, so that resuming changes nothing."""
+        """Evaluate without exploration, and log the results. Episodes depend only on seed and step, so that resuming
+        changes nothing.
+        """
         seed = (self.config.seed * 1_000_003 + step) % 2**31
         task, team = self.trainer.task, self.trainer.team
         results = run_interruptibly(lambda: play_episodes(task, team, params, episodes, seed), poll)
@@ -264,34 +267,23 @@ def _loop(
     chunk: Chunk,
     asked_to_stop: Callable[[], bool],
 ) -> list[dict[str, Any]]:
+    """Train the runs from a state on; returns the contents of their `result.json`. A run that fails stops no other."""
     options, report = runs[0].config.options, runs[0].config.options.report
-    going, failures = dict(enumerate(runs)), []
+    going, failures = dict(enumerate(runs)), dict[int, str]()
     saved_at, step = time.monotonic(), _step(state)
     answer = _answer(asked_to_stop, display)
     while step < options.steps:
         began = time.monotonic()
         state, metrics = run_interruptibly(partial(_advance, chunk, state), answer)
         seconds = time.monotonic() - began
-        for run in going.values():
-            run.check_lock()
         before, step = step, _step(state)
-        progress = []
-        for number, run in list(going.items()):
-            try:
-                numbers, params = program.metrics(metrics, number), program.live_params(state, number)
-                progress.append(run.record(numbers, params, before, step, seconds))
-            except TrainingFailed as error:
-                failures.append(str(error))
-                display.say(str(error))
-                del going[number]
+        failures |= _record(going, program, display, state, metrics, before, seconds)
+        going = {number: run for number, run in going.items() if number not in failures}
         if not going:
             break
-        display.show(mean_progress(progress))
         last = step >= options.steps
         if last or _crosses(before, step, report.evaluate_every):
-            episodes = report.final_episodes if last else report.episodes
-            for number, run in going.items():
-                run.evaluate(program.play_params(state, number), step, episodes, answer)
+            _evaluate(going, program, state, report.final_episodes if last else report.episodes, answer)
         stop = distributed.in_any_process(asked_to_stop())
         is_due = time.monotonic() - saved_at > 60 * report.checkpoint_minutes
         if last or stop or distributed.in_any_process(is_due):
@@ -302,13 +294,46 @@ def _loop(
     updates = np.broadcast_to(np.asarray(state.updates), len(runs))
     results = [run.finish(step, int(updates[number]), program.device_count) for number, run in going.items()]
     if failures:
-        raise TrainingFailed("; ".join(failures))
+        raise TrainingFailed("; ".join(failures.values()))
     return results
 
 
 def _advance(chunk: Chunk, state: TrainState) -> tuple[TrainState, Any]:
     """State and metrics after a chunk of steps, computed to the end."""
     return jax.block_until_ready(chunk(state))
+
+
+def _record(
+    runs: Mapping[int, Run],
+    program: Program,
+    display: Display,
+    state: TrainState,
+    metrics: Any,
+    before: int,
+    seconds: float,
+) -> dict[int, str]:
+    """Record the metrics of a chunk of steps in each run and show the progress; returns why runs failed, by number."""
+    for run in runs.values():
+        run.check_lock()
+    progress, failures = [], {}
+    for number, run in runs.items():
+        numbers, params = program.metrics(metrics, number), program.live_params(state, number)
+        try:
+            progress.append(run.record(numbers, params, before, _step(state), seconds))
+        except TrainingFailed as error:
+            failures[number] = str(error)
+            display.say(str(error))
+    if progress:
+        display.show(mean_progress(progress))
+    return failures
+
+
+def _evaluate(
+    runs: Mapping[int, Run], program: Program, state: TrainState, episodes: int, answer: Callable[[], None]
+) -> None:
+    """Evaluate each run with the parameters that play."""
+    for number, run in runs.items():
+        run.evaluate(program.play_params(state, number), _step(state), episodes, answer)
 
 
 def _answer(asked_to_stop: Callable[[], bool], display: Display) -> Callable[[], None]:
