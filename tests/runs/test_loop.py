@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from helpers.doors import SMALL
 
-from alma.files import read_json_lines
+from alma.files import read_json_lines, write_json
 from alma.runs.checkpoint import load_tree
 from alma.runs.config import RunConfig, from_json, to_json
 from alma.runs.folder import RunFolder
@@ -198,6 +198,7 @@ def test_a_checkpoint_of_something_else_is_left_alone(whole, tmp_path):
     folder.result.unlink()
     before = folder.saved()
     wider = replace(CONFIG, options=replace(CONFIG.options, actors=replace(CONFIG.options.actors, popart=True)))
+    write_json(folder.config, to_json(wider))
     with pytest.raises(ValueError, match="written by another configuration or version of alma"):
         Run(folder, wider, Watch()).train()
     assert folder.saved() == before
