@@ -94,7 +94,7 @@ class MetricAccumulator:
         Without those that would be divided by 0.
         """
         totals = self.totals
-        divisors: dict[str | None, float] = {None: 1.0, "steps": self.steps, **totals}
+        divisors = {None: 1.0, "steps": float(self.steps)} | totals
         sums = {
             name: totals[raw] / divisors[divisor]
             for raw, (name, divisor) in SUMS.items()
