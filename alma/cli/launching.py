@@ -73,7 +73,7 @@ class LaunchOptions:
 def plan_table(jobs: list[Job], parallel: int) -> Table:
     """A table of runs: state, steps, and estimated time."""
     caption = f"about {clock(time_for(jobs, parallel))} on 2 cores"
-    table = Table(caption=caption + (f" with {parallel} jobs" if parallel > 1 else ""))
+    table = Table(caption=caption + (f" with {parallel} jobs" if parallel > 1 else ", one run at a time"))
     for column in ("run", "state", "steps", "about"):
         table.add_column(column, justify="left" if column in ("run", "state") else "right", overflow="fold")
     for job in jobs:

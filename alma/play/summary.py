@@ -27,6 +27,10 @@ class Results:
     metrics: dict[str, Float[np.ndarray, "N"]]
     """The task's metrics, summed over steps."""
 
+    def __repr__(self) -> str:
+        rate, mean = self.success_rate, self.mean_return
+        return f"Results({len(self.success)} episodes, success rate {rate:.3f}, mean return {mean:.2f})"
+
     @property
     def success_rate(self) -> float:
         """The fraction of episodes that ended in success."""

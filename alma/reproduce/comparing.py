@@ -144,12 +144,19 @@ def progress_of(folder: RunFolder) -> dict[str, Any]:
 
 _NO_PROGRESS = {"step": 0, "training_minutes": 0.0}
 
+MAX_NAMED_OPTIONS = 4
+"""So many options are named in a label; if more differ, it says how many."""
+
 
 def labels_of(configs: list[RunConfig]) -> list[str]:
-    """A label for each run: its method, and what else differs between the runs of its task, other than the seed."""
+    """A label for each run: its method, and what else differs between the runs of its task, other than the seed.
+
+    If many options differ, as after a search of hyperparameters, the label only counts them.
+    """
     panels = [setting_of(config).title for config in configs]
     changes = [_changes(config) for config in configs]
-    labels = []
+    labels: list[str] = []
+    counted: dict[tuple[str, str], list[list[str]]] = {}  # by panel and label, what the label leaves out
     for config, panel, mine in zip(configs, panels, changes, strict=True):
         rivals = [i for i, other in enumerate(panels) if other == panel]
         differs = any(configs[i].preset != config.preset for i in rivals)
@@ -159,7 +166,16 @@ def labels_of(configs: list[RunConfig]) -> list[str]:
             if any(changes[i].get(path, ...) != value for i in rivals)
         ]
         method = LABELS.get(config.method, config.method)
-        labels.append(", ".join([method, *([config.preset] if differs else []), *options]))
+        start = [method, *([config.preset] if differs else [])]
+        if len(options) <= MAX_NAMED_OPTIONS:
+            labels.append(", ".join([*start, *options]))
+            continue
+        label = ", ".join([*start, f"{len(options)} options differ"])
+        alike = counted.setdefault((panel, label), [])
+        if options not in alike:
+            alike.append(options)
+        place = alike.index(options)
+        labels.append(f"{label} ({place + 1})" if place else label)
     return labels
 
 

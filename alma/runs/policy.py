@@ -44,6 +44,10 @@ class Policy:
     config: RunConfig
     params: TeamParams
 
+    def __repr__(self) -> str:
+        config = self.config
+        return f"Policy({config.method} on {config.task}, preset {config.preset}, seed {config.seed})"
+
     @cached_property
     def task(self) -> Task:
         """The task it was trained on."""

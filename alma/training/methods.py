@@ -74,9 +74,11 @@ METHODS = {
     "alma": Method("actors see their own subtask; an allocator learns with them (AQL)", Masked, learned_allocator),
     "alma-no-mask": Method("the same, but actors see everything, labelled with subtasks", Labelled, learned_allocator),
     "heuristic": Method(
-        "masked actors under a rule of the task, or heuristic:NAME", Masked, rule_allocator("heuristic")
+        "actors see their own subtask; a rule of the task allocates, or heuristic:NAME",
+        Masked,
+        rule_allocator("heuristic"),
     ),
-    "random": Method("masked actors under random allocations", Masked, rule_allocator("random")),
+    "random": Method("actors see their own subtask; allocations are random", Masked, rule_allocator("random")),
     "flat": Method("no subtasks: actors see everything and share the global reward", Flat, no_allocator),
     "copa": Method(
         "flat actors with a coach, who gives each a strategy at decision points", Flat, no_allocator, CoachedActors

@@ -13,6 +13,12 @@ def summary(success=(True, False, True, True), sizes=(2, 2, 3, 3)):
     return Results(np.array(success), zeros - 1, nines, np.array(sizes), zeros, zeros, {"deaths": zeros}).summary()
 
 
+def test_results_print_in_a_line():
+    zeros, nines = np.zeros(4), np.full(4, 9)
+    results = Results(np.array([True, False, True, True]), zeros - 1, nines, nines, zeros, zeros, {})
+    assert repr(results) == "Results(4 episodes, success rate 0.750, mean return -1.00)"
+
+
 @pytest.mark.parametrize("success", [(True, False, True, True), (False,) * 4, (True,) * 4])
 def test_what_is_summarised_is_accepted(success):
     check_summary(summary(success))

@@ -74,6 +74,20 @@ def test_labels_name_what_differs_and_nothing_else():
     assert labels_of([configured(), configured(preset="fast")]) == ["ALMA, tiny", "ALMA, fast"]
 
 
+def test_labels_count_options_if_many_differ():
+    def searched(rate, seed=0):
+        options = {"actors.n_step": 2, "actors.batch": 8, "actors.learning_rate": rate, "allocator.period": 4}
+        return configured(seed=seed, changes={**options, "allocator.entropy": 0.3})
+
+    configs = [configured(), searched(2e-3), searched(3e-3), searched(2e-3, seed=1)]
+    assert labels_of(configs) == [
+        "ALMA",
+        "ALMA, 5 options differ",
+        "ALMA, 5 options differ (2)",
+        "ALMA, 5 options differ",
+    ]
+
+
 def test_every_task_with_its_options_is_a_panel(made_up):
     runs = [
         made_up("cities", configured(), 5),

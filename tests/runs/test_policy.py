@@ -33,6 +33,10 @@ def other():
     return untrained(seed=2, period=2)
 
 
+def test_a_policy_prints_in_a_line(one):
+    assert repr(one) == "Policy(alma on helpers.doors:Doors, preset fast, seed 1)"
+
+
 @pytest.fixture(scope="module")
 def situations(one):
     """Many first situations of the task."""
