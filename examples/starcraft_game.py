@@ -105,29 +105,20 @@ class StarCraftGame(alma.Simulator):
             self.played = import_by_name("game", self.game)(map_name=self.map_name)
         self.played.reset()
         self.key = jax.random.key(seed)
-        self.state = self._first_state()
+        self.state = self._turned(self._first_state())
         return self._look()
 
     def step(self, actions: np.ndarray) -> tuple[alma.View, alma.Outcome]:
-        rules, before = self.task.rules, self.state
-        self.key, key = jax.random.split(self.key)
-        ordered = _switch(rules, key, before, battle_status(rules, before))
-        self._order(before, ordered)
+        before = self.state
         alive = np.asarray(before.units.alive)
         chosen = [int(action) + FIRST_ORDER if alive[i] else NO_OP for i, action in enumerate(actions)]
         _, over, _ = self.played.step(chosen[: self.played.n_agents])
         units = self._units()
         went = jnp.where(units.alive[:, None], units.position - before.units.position, 0)
-        self.state = self._facing(
-            replace(
-                ordered,
-                units=units,
-                moved=went,
-                since_switch=jnp.minimum(ordered.since_switch + 1, 100),
-                time=before.time + 1,
-            )
-        )
-        outcome = jax.device_get(_outcome(rules, before, self.state))
+        since_switch = jnp.minimum(before.since_switch + 1, 100)
+        after = replace(before, units=units, moved=went, since_switch=since_switch, time=before.time + 1)
+        outcome = jax.device_get(_outcome(self.task.rules, before, after))
+        self.state = self._turned(after)
         if over and not outcome.terminated:  # SMAC's own limit of time, or the game had to be started anew
             outcome = replace(outcome, truncated=np.asarray(True))
         if outcome.terminated and not over:
@@ -148,20 +139,26 @@ class StarCraftGame(alma.Simulator):
 
     # ---- armies
 
+    def _turned(self, state: State) -> State:
+        """The state after armies may have turned: by our orders, or by themselves in a game that takes none."""
+        if not hasattr(self.played, "order_army"):
+            return self._facing(state)
+        self.key, key = jax.random.split(self.key)
+        now = _switch(self.task.rules, key, state, battle_status(self.task.rules, state))
+        self._order(state, now)
+        return now
+
     def _order(self, before: State, now: State) -> None:
-        """Pass on the orders of armies that turn, if the game takes any."""
-        order_army = getattr(self.played, "order_army", None)
-        for army in np.flatnonzero(np.asarray(now.attacking != before.attacking)) if order_army else ():
+        """Pass on the orders of armies that turn."""
+        for army in np.flatnonzero(np.asarray(now.attacking != before.attacking)):
             attack = bool(now.attacking[army])
             to = np.asarray(self._middle() if attack else now.start[army] + self._corner())
-            order_army(
+            self.played.order_army(
                 [key for key in self.played.enemies if now.army[key] == army], (float(to[0]), float(to[1])), attack
             )
 
     def _facing(self, state: State) -> State:
-        """The state with armies that nobody orders attacking if they come nearer to the base."""
-        if hasattr(self.played, "order_army"):
-            return state
+        """The state with armies attacking if they come nearer to the base."""
         agents, half = self.task.rules.max_agents, self.task.rules.map_size / 2
         place, went = state.units.position[agents:] - half, state.moved[agents:]
         nearer = jnp.sum(place * went, axis=1) < 0

@@ -29,8 +29,8 @@ class SweepRuns:
     """
 
     what: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK|FILE")]
-    """Name of the task, or a file (.toml, .json) that says what to sweep, with some of the entries task, methods, seeds,
-    preset, steps, set, options, grid and variants."""
+    """Name of the task, or a file (.toml, .json) that says what to sweep, with some of the entries task, methods,
+    seeds, preset, steps, set, options, grid and variants."""
     vary: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="OPTION=VALUE,...")] = ()
     """Option to sweep and its values, such as --vary actors.n_step=1,3,5, or --vary set.agents=2,3 for an option of the
     task; may be repeated, for all combinations."""

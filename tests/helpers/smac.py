@@ -28,7 +28,7 @@ class StandIn:
         self._episode_count = 0
 
     def reset(self):
-        self.state = RESET(jax.random.key(self.battles))
+        self.state = self._begin(RESET(jax.random.key(self.battles)))
         self.battles += 1
         self.key = jax.random.key(7)
         self.agents, self.enemies = {}, {}
@@ -67,6 +67,10 @@ class StandIn:
     def close(self):
         self.closed = True
 
+    def _begin(self, state):
+        """Armies stay where they start until they are told to attack."""
+        return replace(state, attacking=jnp.zeros_like(state.attacking), settled=state.army >= 0)
+
     def _waiting(self):
         """Armies do not turn unless they are told to."""
         return replace(self.state, timer=jnp.full_like(self.state.timer, 100))
@@ -92,6 +96,9 @@ class SilentStandIn(StandIn):
     """A game whose armies cannot be ordered from outside: they turn by themselves."""
 
     order_army = property()  # there is none
+
+    def _begin(self, state):
+        return state
 
     def _waiting(self):
         return self.state
