@@ -21,9 +21,8 @@ def usual_devices(config: RunConfig) -> int:
     1 for code of the user's own, which may compute something over a whole batch.
     """
     options = config.options
-    most = min(
-        runtime.cores(), options.collection.environments // ENVIRONMENTS_EACH, options.actors.batch // BATCH_EACH
-    )
+    transitions = options.actors.batch * options.actors.window
+    most = min(runtime.cores(), options.collection.environments // ENVIRONMENTS_EACH, transitions // BATCH_EACH)
     return 1 if config.own_code else max(filter(partial(_divides, options), range(2, most + 1)), default=1)
 
 

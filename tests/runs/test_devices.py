@@ -88,6 +88,7 @@ def test_there_must_be_as_many_devices():
         (64, {"collection.environments": 256, "actors.batch": 1024}, 4),
         (3, {"collection.environments": 256, "actors.batch": 1024}, 2),  # what can be divided
         (64, {"actors.batch": 128}, 1),
+        (64, {"actors.batch": 64, "actors.window": 8}, 2),  # 512 transitions
     ],
 )
 def test_cores_are_devices_as_long_as_each_has_enough_to_do(monkeypatch, cores, changes, devices):
