@@ -40,9 +40,9 @@ FAST: Mapping[str, Any] = {
     "allocator.target_rate": 0.05,
 }
 
-# Allocations change at nearly every third step, which cuts n-step returns of the whole team. Lambda-returns go on for
-# the subtasks whose own team stays (after 2 million steps, they do neither better nor worse than n-step returns).
-# Values go on beyond the defeat that another army caused, which is better.
+# A new allocation cuts n-step returns of the whole team; lambda-returns go on for the subtasks whose own team stays.
+# After 2 million steps, they have done neither better nor worse than n-step returns. Values go on beyond the defeat
+# that another army caused, which is better.
 _LAMBDA_RETURNS: Mapping[str, Any] = {
     "actors.ends": "subtask",
     "actors.n_step": 1,
